@@ -1,0 +1,53 @@
+# Two commands matter: `make demo` shows it, `make test` proves it. Both set everything up first.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+READY := .venv/.ready
+WORKERS ?= 4
+ONLY ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test quick check format bench docs lock clean
+
+help: ## Say what each target does
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make .venv with the locked dependencies and the command .venv/bin/remuda
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "remuda needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "setup: installing the locked dependencies into .venv"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## Run the demo: scripted agents, a hard kill in the middle, and a report
+	@$(BIN)/remuda demo
+
+test: check ## Check, then run the whole test suite
+	$(BIN)/python -m pytest -n $(WORKERS) --cov=remuda.domain --cov-branch --cov-fail-under=100 --cov-report=term:skip-covered
+
+quick: setup ## Run the tests that take seconds
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not long"
+
+check: setup ## Format, lint, strict types, import law
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## Rewrite the files as the formatter wants them
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup ## Run the benchmarks: make bench [ONLY=kernel]
+	@$(BIN)/python -m bench $(ONLY)
+
+docs: setup ## Redraw the parts of docs/ that come from the tables
+	@$(BIN)/python -m remuda.cli.entry dev diagrams --write docs/lifecycle.md
+
+lock: ## Resolve the dependencies anew (needs uv)
+	uv pip compile --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml --output-file requirements.lock
+
+clean: ## Remove what the targets above made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

@@ -1,0 +1,110 @@
+"""Every legal move of an agent, as tables.
+
+Rule 1: whatever decides whether a move is legal stands in this file, as data. Nobody else compares a status in
+order to permit something: `decide` proposes a move, `check_move` refuses it. The diagrams in docs/lifecycle.md and
+the property tests are made from these same tables.
+
+Rule 2: a status says what the agent is, a session's stage says what its process is. They are two tables because
+they change at different times: an agent is paused the moment someone says so, its process is gone a little later.
+What is owed to the world (`due`) follows from the two together, never from how they came about.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from remuda.domain.errors import Refused
+
+
+class Status(StrEnum):
+    PENDING = "pending"
+    STARTING = "starting"
+    READY = "ready"
+    WORKING = "working"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    HIBERNATING = "hibernating"
+    RETIRED = "retired"
+    FAILED = "failed"
+    REAPED = "reaped"
+
+
+class Phase(StrEnum):
+    """Where a worker stands in its task."""
+
+    IDLE = "idle"
+    IMPLEMENTING = "implementing"
+    AWAITING_REVIEW = "awaiting_review"
+    REVIEWING = "reviewing"
+    ADDRESSING_FEEDBACK = "addressing_feedback"
+    COMMITTING = "committing"
+
+
+class Stage(StrEnum):
+    """Where a session's process stands."""
+
+    REQUESTED = "requested"
+    STARTED = "started"
+    ENDING = "ending"
+    ENDED = "ended"
+
+
+STATUS: Mapping[Status, tuple[Status, ...]] = {
+    Status.PENDING: (Status.STARTING,),
+    Status.STARTING: (Status.READY, Status.FAILED, Status.REAPED),
+    Status.READY: (
+        Status.WORKING,
+        Status.PAUSED,
+        Status.STOPPED,
+        Status.HIBERNATING,
+        Status.RETIRED,
+        Status.FAILED,
+        Status.REAPED,
+        Status.STARTING,  # a fresh session for the same agent
+    ),
+    Status.WORKING: (
+        Status.READY,
+        Status.PAUSED,
+        Status.STOPPED,
+        Status.RETIRED,
+        Status.FAILED,
+        Status.REAPED,
+    ),
+    Status.PAUSED: (Status.READY, Status.STOPPED, Status.RETIRED, Status.REAPED),
+    Status.STOPPED: (Status.READY, Status.RETIRED, Status.REAPED),
+    Status.HIBERNATING: (Status.STARTING, Status.RETIRED, Status.REAPED),
+    Status.RETIRED: (),
+    Status.FAILED: (),
+    Status.REAPED: (),
+}
+
+PHASE: Mapping[Phase, tuple[Phase, ...]] = {
+    Phase.IDLE: (Phase.IMPLEMENTING, Phase.REVIEWING),
+    Phase.IMPLEMENTING: (Phase.AWAITING_REVIEW, Phase.IDLE),
+    Phase.AWAITING_REVIEW: (Phase.COMMITTING, Phase.ADDRESSING_FEEDBACK, Phase.IDLE),
+    Phase.REVIEWING: (Phase.IDLE,),
+    Phase.ADDRESSING_FEEDBACK: (Phase.AWAITING_REVIEW, Phase.IDLE),
+    Phase.COMMITTING: (Phase.IDLE,),
+}
+
+STAGE: Mapping[Stage, tuple[Stage, ...]] = {
+    Stage.REQUESTED: (Stage.STARTED, Stage.ENDING, Stage.ENDED),
+    Stage.STARTED: (Stage.ENDING, Stage.ENDED),
+    Stage.ENDING: (Stage.ENDED,),
+    Stage.ENDED: (),
+}
+
+DEAD = frozenset(status for status, after in STATUS.items() if not after)
+
+# A process exists only for these; in every other status a session that is still there is owed its end.
+WITH_PROCESS = frozenset({Status.STARTING, Status.READY, Status.WORKING})
+
+
+def check_move(agent: str, was: Status, now: Status) -> None:
+    """Refuse a status that the table does not list, and name what is possible instead."""
+    if now not in STATUS[was]:
+        raise Refused(f"{agent} is {was} and cannot become {now}", possible=STATUS[was])
+
+
+def check_phase(agent: str, was: Phase, now: Phase) -> None:
+    if now not in PHASE[was]:
+        raise Refused(f"{agent} is {was} and cannot become {now}", possible=PHASE[was])

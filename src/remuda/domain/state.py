@@ -1,0 +1,123 @@
+"""The nouns, as immutable values, and the one container that holds them.
+
+`State` is owned by the loop and updated only by `evolve`. What it holds is immutable, so anyone may keep an
+`Agent` they were handed: it will not change under them.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from remuda.domain.lifecycle import Phase, Stage, Status
+
+
+class Sender(StrEnum):
+    """Who speaks. User and coordinator messages begin a new turn account; the system's do not."""
+
+    USER = "user"
+    COORDINATOR = "coordinator"
+    AGENT = "agent"
+    SYSTEM = "system"
+
+
+class Outcome(StrEnum):
+    """How a turn ended."""
+
+    COMPLETED = "completed"  # the agent said so
+    FAILED = "failed"  # the agent answered with an error
+    INTERRUPTED = "interrupted"  # someone paused, stopped or ended the agent
+    LOST = "lost"  # the process or the runtime died under it
+
+    @property
+    def answered(self) -> bool:
+        """Whether the message was dealt with; if not, it goes back to the head of the queue."""
+        return self in (Outcome.COMPLETED, Outcome.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    id: str
+    sender: Sender
+    author: str  # the agent's name, or "user", or "remuda"
+    text: str
+    at: float
+    attempts: int = 0  # turns that were begun with it and cut short
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    number: int  # on the project's one clock
+    message: Message
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    epoch: int
+    stage: Stage
+    ref: str = ""  # the backend's id of the conversation
+    resumes: str = ""  # the ref it was asked to go on from
+    calls: int = 0  # the last model call that was counted
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One call to a model, as reported. Money is in whole billionths of a dollar, so that sums are exact."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_creation_tokens: int = 0
+    context_tokens: int = 0
+    context_window: int = 0
+    cost_nanousd: int | None = None  # None: nobody knows the price
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Token use of one agent over its whole life; the costs also of its present turn and session."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_creation_tokens: int = 0
+    context_tokens: int = 0  # in the window now
+    context_window: int = 0
+    turn_cost_nanousd: int = 0
+    total_cost_nanousd: int = 0  # this session
+    cumulative_cost_nanousd: int = 0  # all sessions
+    unpriced_calls: int = 0  # calls whose cost nobody knows; the sums above leave them out
+    updated_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    name: str
+    role: str
+    backend: str
+    created_at: float
+    active_at: float
+    status: Status = Status.PENDING
+    why: str = ""  # the reason of the present status
+    parent: str = ""
+    model: str = ""
+    instructions: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    phase: Phase | None = None  # workers only
+    task: str = ""
+    session: Session | None = None
+    turn: Turn | None = None
+    queue: tuple[Message, ...] = ()
+    turns: int = 0  # ended ones
+    crashes: int = 0  # sessions lost since a turn was last answered
+    metrics: Metrics = Metrics()
+    ended_at: float = 0.0  # 0 while alive
+
+
+@dataclass(slots=True)
+class State:
+    seq: int = 0  # the last event that is in it
+    clock: int = 0  # the last turn's number, over all agents
+    agents: dict[str, Agent] = field(default_factory=dict)
+    recent: dict[str, int] = field(default_factory=dict)  # ids of the last commands -> seq of their first event
+    runtime: str = ""  # the instance that is, or was last, up
+    stopped_cleanly: bool = True

@@ -1,0 +1,182 @@
+"""What may be asked: by people, by agents, by watches, and by effects that report what the world did."""
+
+from dataclasses import dataclass
+
+from remuda.domain.lifecycle import Phase
+from remuda.domain.state import Outcome, Sender, Usage
+
+# --- asked by people, agents and watches ---
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnAgent:
+    role: str
+    backend: str
+    name: str = ""  # empty: the role's next free name
+    parent: str = ""
+    model: str = ""
+    instructions: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    hold: bool = False  # stay pending until resumed
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessage:
+    agent: str
+    message_id: str
+    sender: Sender
+    author: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PauseAgent:
+    agent: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeAgent:
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopAgent:
+    agent: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HibernateAgent:
+    agent: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RetireAgent:
+    agent: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReapAgent:
+    agent: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePhase:
+    agent: str
+    phase: Phase
+    task: str = ""
+
+
+# --- said by the runtime about itself ---
+
+
+@dataclass(frozen=True, slots=True)
+class StartRuntime:
+    """A new runtime has taken the project. Whatever process an earlier one had is gone or will be swept."""
+
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopRuntime:
+    instance: str
+
+
+# --- reported by effects; fenced by epoch and turn ---
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSessionStarted:
+    agent: str
+    epoch: int
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSessionEnded:
+    """The session's process is gone, asked for or not."""
+
+    agent: str
+    epoch: int
+    detail: str
+    returncode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSessionFailed:
+    """The session could not be started, after all retries."""
+
+    agent: str
+    epoch: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTurnEnded:
+    agent: str
+    epoch: int
+    turn: int
+    outcome: Outcome
+    stop_reason: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOutput:
+    """Where in the session's transcript new output stands."""
+
+    agent: str
+    epoch: int
+    turn: int
+    offset: int
+    size: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportUsage:
+    agent: str
+    epoch: int
+    turn: int
+    call: int  # counts up within the session, so that a repeated report is known
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ReportError:
+    """Something went wrong that did not end the turn."""
+
+    agent: str
+    epoch: int
+    turn: int
+    error: str
+
+
+Report = (
+    ReportSessionStarted
+    | ReportSessionEnded
+    | ReportSessionFailed
+    | ReportTurnEnded
+    | ReportOutput
+    | ReportUsage
+    | ReportError
+)
+
+Command = (
+    SpawnAgent
+    | SendMessage
+    | PauseAgent
+    | ResumeAgent
+    | StopAgent
+    | HibernateAgent
+    | RetireAgent
+    | ReapAgent
+    | ChangePhase
+    | StartRuntime
+    | StopRuntime
+    | Report
+)

@@ -1,0 +1,168 @@
+"""How an event changes what we know. No decisions here: an event has happened and is applied."""
+
+from dataclasses import replace
+from typing import TypeVar, assert_never
+
+from remuda.domain.events import (
+    AgentEvent,
+    AgentSpawned,
+    ErrorReported,
+    MessageQueued,
+    OutputAppended,
+    PhaseChanged,
+    Recorded,
+    ReportIgnored,
+    RuntimeStarted,
+    RuntimeStopped,
+    SessionEnded,
+    SessionRequested,
+    SessionStarted,
+    StatusChanged,
+    TurnEnded,
+    TurnStarted,
+    UsageRecorded,
+)
+from remuda.domain.lifecycle import DEAD, STAGE, WITH_PROCESS, Phase, Stage
+from remuda.domain.state import Agent, Metrics, Session, State, Turn, Usage
+
+_T = TypeVar("_T")
+
+WORKER = "worker"
+RECENT_COMMANDS = 1024  # how many ids of commands are remembered, to know one that is sent twice
+
+
+def evolve(state: State, recorded: Recorded) -> State:
+    """Apply one event to the state the caller owns, and hand the same state back."""
+    state.seq = recorded.seq
+    if recorded.cause and recorded.cause not in state.recent:
+        state.recent[recorded.cause] = recorded.seq
+        if len(state.recent) > RECENT_COMMANDS:
+            del state.recent[next(iter(state.recent))]
+    event = recorded.event
+    match event:
+        case RuntimeStarted():
+            state.runtime, state.stopped_cleanly = event.instance, False
+        case RuntimeStopped():
+            state.stopped_cleanly = True
+        case AgentSpawned():
+            state.agents[event.agent] = spawned(event, recorded.at)
+        case _:
+            if isinstance(event, TurnStarted):
+                state.clock = event.turn
+            state.agents[event.agent] = evolve_agent(state.agents[event.agent], event, recorded.at)
+    return state
+
+
+def spawned(event: AgentSpawned, at: float) -> Agent:
+    return Agent(
+        name=event.agent,
+        role=event.role,
+        backend=event.backend,
+        created_at=at,
+        active_at=at,
+        parent=event.parent,
+        model=event.model,
+        instructions=event.instructions,
+        options=event.options,
+        phase=Phase.IDLE if event.role == WORKER else None,
+    )
+
+
+def evolve_agent(agent: Agent, event: AgentEvent, at: float) -> Agent:
+    match event:
+        case StatusChanged():
+            return _status_changed(agent, event, at)
+        case PhaseChanged():
+            return replace(agent, phase=event.now, task=event.task, active_at=at)
+        case SessionRequested() | SessionStarted() | SessionEnded():
+            return _session_changed(agent, event, at)
+        case MessageQueued():
+            return replace(agent, queue=(*agent.queue, event.message), active_at=at)
+        case TurnStarted():
+            return _turn_started(agent, event, at)
+        case TurnEnded():
+            return _turn_ended(agent, event, at)
+        case UsageRecorded():
+            return _usage_recorded(agent, event, at)
+        case OutputAppended() | ErrorReported():
+            return replace(agent, active_at=at)
+        case ReportIgnored():
+            return agent
+        case _:
+            assert_never(event)
+
+
+def _status_changed(agent: Agent, event: StatusChanged, at: float) -> Agent:
+    session = agent.session
+    if session is not None and session.stage is not Stage.ENDED and event.now not in WITH_PROCESS:
+        session = session if session.stage is Stage.ENDING else _at(session, Stage.ENDING)
+    ended_at = at if event.now in DEAD else 0.0
+    return replace(agent, status=event.now, why=event.why, session=session, active_at=at, ended_at=ended_at)
+
+
+def _session_changed(agent: Agent, event: SessionRequested | SessionStarted | SessionEnded, at: float) -> Agent:
+    session, crashes, metrics = agent.session, agent.crashes, agent.metrics
+    match event:
+        case SessionRequested():
+            session = Session(event.epoch, Stage.REQUESTED, resumes=event.resumes)
+            metrics = replace(metrics, total_cost_nanousd=0)
+        case SessionStarted():
+            session = replace(_at(session, Stage.STARTED), ref=event.ref)
+        case SessionEnded():
+            session = _at(session, Stage.ENDED)
+            crashes += event.crashed
+        case _:
+            assert_never(event)
+    return replace(agent, session=session, crashes=crashes, metrics=metrics, active_at=at)
+
+
+def _turn_started(agent: Agent, event: TurnStarted, at: float) -> Agent:
+    message, *rest = agent.queue
+    return replace(
+        agent,
+        turn=Turn(event.turn, message, at),
+        queue=tuple(rest),
+        metrics=replace(agent.metrics, turn_cost_nanousd=0),
+        active_at=at,
+    )
+
+
+def _turn_ended(agent: Agent, event: TurnEnded, at: float) -> Agent:
+    message = _present(agent.turn).message
+    if event.outcome.answered:
+        return replace(agent, turn=None, turns=agent.turns + 1, crashes=0, active_at=at)
+    again = replace(message, attempts=message.attempts + 1)
+    return replace(agent, turn=None, turns=agent.turns + 1, queue=(again, *agent.queue), active_at=at)
+
+
+def _usage_recorded(agent: Agent, event: UsageRecorded, at: float) -> Agent:
+    session = replace(_present(agent.session), calls=event.call)
+    return replace(agent, session=session, metrics=add(agent.metrics, event.usage, at), active_at=at)
+
+
+def add(metrics: Metrics, usage: Usage, at: float) -> Metrics:
+    cost = usage.cost_nanousd or 0
+    return Metrics(
+        input_tokens=metrics.input_tokens + usage.input_tokens,
+        output_tokens=metrics.output_tokens + usage.output_tokens,
+        cache_read_tokens=metrics.cache_read_tokens + usage.cache_read_tokens,
+        cache_creation_tokens=metrics.cache_creation_tokens + usage.cache_creation_tokens,
+        context_tokens=usage.context_tokens or metrics.context_tokens,
+        context_window=usage.context_window or metrics.context_window,
+        turn_cost_nanousd=metrics.turn_cost_nanousd + cost,
+        total_cost_nanousd=metrics.total_cost_nanousd + cost,
+        cumulative_cost_nanousd=metrics.cumulative_cost_nanousd + cost,
+        unpriced_calls=metrics.unpriced_calls + (usage.cost_nanousd is None),
+        updated_at=at,
+    )
+
+
+def _at(session: Session | None, stage: Stage) -> Session:
+    present = _present(session)
+    assert stage in STAGE[present.stage], f"the log takes a session from {present.stage} to {stage}"
+    return replace(present, stage=stage)
+
+
+def _present(value: _T | None) -> _T:
+    assert value is not None, "the log tells of something that was never begun"
+    return value

@@ -73,11 +73,11 @@ def evolve_agent(agent: Agent, event: AgentEvent, at: float) -> Agent:
         case StatusChanged():
             return _status_changed(agent, event, at)
         case PhaseChanged():
-            return replace(agent, phase=event.now, task=event.task, active_at=at)
+            return agent._replace(phase=event.now, task=event.task, active_at=at)
         case SessionRequested() | SessionStarted() | SessionEnded():
             return _session_changed(agent, event, at)
         case MessageQueued():
-            return replace(agent, queue=(*agent.queue, event.message), active_at=at)
+            return agent._replace(queue=(*agent.queue, event.message), active_at=at)
         case TurnStarted():
             return _turn_started(agent, event, at)
         case TurnEnded():
@@ -85,7 +85,7 @@ def evolve_agent(agent: Agent, event: AgentEvent, at: float) -> Agent:
         case UsageRecorded():
             return _usage_recorded(agent, event, at)
         case OutputAppended() | ErrorReported():
-            return replace(agent, active_at=at)
+            return agent._replace(active_at=at)
         case ReportIgnored():
             return agent
         case _:
@@ -97,7 +97,7 @@ def _status_changed(agent: Agent, event: StatusChanged, at: float) -> Agent:
     if session is not None and session.stage is not Stage.ENDED and event.now not in WITH_PROCESS:
         session = session if session.stage is Stage.ENDING else _at(session, Stage.ENDING)
     ended_at = at if event.now in DEAD else 0.0
-    return replace(agent, status=event.now, why=event.why, session=session, active_at=at, ended_at=ended_at)
+    return agent._replace(status=event.now, why=event.why, session=session, active_at=at, ended_at=ended_at)
 
 
 def _session_changed(agent: Agent, event: SessionRequested | SessionStarted | SessionEnded, at: float) -> Agent:
@@ -105,24 +105,23 @@ def _session_changed(agent: Agent, event: SessionRequested | SessionStarted | Se
     match event:
         case SessionRequested():
             session = Session(event.epoch, Stage.REQUESTED, resumes=event.resumes)
-            metrics = replace(metrics, total_cost_nanousd=0)
+            metrics = metrics._replace(total_cost_nanousd=0)
         case SessionStarted():
-            session = replace(_at(session, Stage.STARTED), ref=event.ref)
+            session = _at(session, Stage.STARTED)._replace(ref=event.ref)
         case SessionEnded():
             session = _at(session, Stage.ENDED)
             crashes += event.crashed
         case _:
             assert_never(event)
-    return replace(agent, session=session, crashes=crashes, metrics=metrics, active_at=at)
+    return agent._replace(session=session, crashes=crashes, metrics=metrics, active_at=at)
 
 
 def _turn_started(agent: Agent, event: TurnStarted, at: float) -> Agent:
     message, *rest = agent.queue
-    return replace(
-        agent,
+    return agent._replace(
         turn=Turn(event.turn, message, at),
         queue=tuple(rest),
-        metrics=replace(agent.metrics, turn_cost_nanousd=0),
+        metrics=agent.metrics._replace(turn_cost_nanousd=0),
         active_at=at,
     )
 
@@ -130,14 +129,14 @@ def _turn_started(agent: Agent, event: TurnStarted, at: float) -> Agent:
 def _turn_ended(agent: Agent, event: TurnEnded, at: float) -> Agent:
     message = _present(agent.turn).message
     if event.outcome.answered:
-        return replace(agent, turn=None, turns=agent.turns + 1, crashes=0, active_at=at)
+        return agent._replace(turn=None, turns=agent.turns + 1, crashes=0, active_at=at)
     again = replace(message, attempts=message.attempts + 1)
-    return replace(agent, turn=None, turns=agent.turns + 1, queue=(again, *agent.queue), active_at=at)
+    return agent._replace(turn=None, turns=agent.turns + 1, queue=(again, *agent.queue), active_at=at)
 
 
 def _usage_recorded(agent: Agent, event: UsageRecorded, at: float) -> Agent:
-    session = replace(_present(agent.session), calls=event.call)
-    return replace(agent, session=session, metrics=add(agent.metrics, event.usage, at), active_at=at)
+    session = _present(agent.session)._replace(calls=event.call)
+    return agent._replace(session=session, metrics=add(agent.metrics, event.usage, at), active_at=at)
 
 
 def add(metrics: Metrics, usage: Usage, at: float) -> Metrics:
@@ -160,7 +159,7 @@ def add(metrics: Metrics, usage: Usage, at: float) -> Metrics:
 def _at(session: Session | None, stage: Stage) -> Session:
     present = _present(session)
     assert stage in STAGE[present.stage], f"the log takes a session from {present.stage} to {stage}"
-    return replace(present, stage=stage)
+    return present._replace(stage=stage)
 
 
 def _present(value: _T | None) -> _T:

@@ -46,7 +46,9 @@ class MemoryStore:
         return state
 
     async def save_snapshot(self, state: State) -> None:
-        self._snapshot = encode_state(state)
+        seq, data = state.seq, encode_state(state)
+        await self._head.past(seq - 1)
+        self._snapshot = data
 
     async def close(self) -> None:
         return None

@@ -1,0 +1,1 @@
+"""THE LOOP: takes commands, keeps events, owes effects. Read loop.py first."""

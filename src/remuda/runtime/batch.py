@@ -1,0 +1,40 @@
+"""What the loop hands on: a batch of decisions on its way to the disk, and what it has become when it is there."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from remuda.domain.events import Event, Recorded
+from remuda.domain.state import Agent
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A command's events are durable. `events` is empty for one that was sent twice: it was done the first time."""
+
+    seq: int
+    events: tuple[Event, ...]
+
+
+Reply = asyncio.Future[Accepted]
+
+
+@dataclass(slots=True)
+class Batch:
+    records: list[Recorded] = field(default_factory=list)
+    replies: list[tuple[Reply, Accepted]] = field(default_factory=list)
+    touched: dict[str, Agent] = field(default_factory=dict)  # the agents as they are after it
+    clock: int = 0
+
+
+@dataclass(slots=True)
+class Shown:
+    """What may be shown: the agents as they were after the last event that is on the disk."""
+
+    seq: int
+    clock: int
+    agents: dict[str, Agent]
+
+    def take(self, batch: Batch) -> None:
+        if batch.records:
+            self.seq, self.clock = batch.records[-1].seq, batch.clock
+            self.agents.update(batch.touched)

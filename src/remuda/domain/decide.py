@@ -4,6 +4,7 @@ Nothing here asks for a status in order to permit a move. A decision proposes th
 """
 
 import re
+from collections.abc import Mapping
 
 from remuda.domain import reports
 from remuda.domain.commands import (
@@ -54,15 +55,15 @@ def decide(state: State, command: Command, now: float) -> Events:
         case StopRuntime():
             return (RuntimeStopped(command.instance),)
         case _:
-            draft = Draft(find(state, command.agent), state.clock, now)
+            draft = Draft(find(state.agents, command.agent), state.clock, now)
             _decide_for_agent(draft, command)
             return tuple(draft.events)
 
 
-def find(state: State, name: str) -> Agent:
-    agent = state.agents.get(name)
+def find(agents: Mapping[str, Agent], name: str) -> Agent:
+    agent = agents.get(name)
     if agent is None:
-        raise UnknownAgent(f"there is no agent {name!r}; see `remuda ps --all`", possible=sorted(state.agents)[:20])
+        raise UnknownAgent(f"there is no agent {name!r}; see `remuda ps --all`", possible=sorted(agents)[:20])
     return agent
 
 
@@ -113,8 +114,8 @@ def _spawn(state: State, command: SpawnAgent, now: float) -> Events:
         for other in state.agents.values():
             if other.role == COORDINATOR and other.status not in DEAD:
                 raise Refused(f"{other.name} is the coordinator; a project has one; retire it first")
-    if command.parent and find(state, command.parent).status in DEAD:
-        raise Refused(f"the parent {command.parent} is {find(state, command.parent).status}")
+    if command.parent and find(state.agents, command.parent).status in DEAD:
+        raise Refused(f"the parent {command.parent} is {find(state.agents, command.parent).status}")
     event = AgentSpawned(
         agent=name,
         role=command.role,

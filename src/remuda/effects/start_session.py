@@ -1,0 +1,39 @@
+"""Start the process that runs an agent."""
+
+import secrets
+
+from remuda.agents import Launch
+from remuda.domain.commands import Report, ReportSessionStarted
+from remuda.domain.effects import StartSession
+from remuda.effects.world import Live, World
+
+
+async def start_session(world: World, effect: StartSession) -> Report:
+    before = world.live.pop(effect.agent, None)
+    if before is not None:
+        # Either an older session that nobody ended, or this one from a try whose report was lost. One agent has one
+        # process, and to start afresh is always safe: nothing was said in it yet.
+        await before.end(gentle=False)
+    backend = world.backend(effect.backend)
+    token = secrets.token_urlsafe(24)
+    live = Live(world, effect.agent, effect.epoch, token, "" if effect.resumes else effect.instructions)
+    launch = Launch(
+        agent=effect.agent,
+        epoch=effect.epoch,
+        backend=effect.backend,
+        cwd=world.root,
+        mark=f"{world.mark}/{effect.agent}/{effect.epoch}",
+        env=world.environment(effect.agent, token),
+        model=effect.model,
+        instructions=effect.instructions,
+        resume=effect.resumes,
+        options=effect.options,
+    )
+    try:
+        session = await backend(launch, live.listen)
+    except BaseException:
+        live.close()
+        raise
+    live.watch(session)
+    world.live[effect.agent] = live
+    return ReportSessionStarted(effect.agent, effect.epoch, session.ref)

@@ -1,0 +1,94 @@
+"""Puts a runtime together. The only file that names concrete adapters."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from remuda.agents import catalog, process
+from remuda.domain.commands import Command, Report, StartRuntime, StopRuntime
+from remuda.domain.errors import Refused
+from remuda.domain.state import State
+from remuda.effects import perform
+from remuda.effects.world import World
+from remuda.runtime.batch import Reply
+from remuda.runtime.config import load_settings
+from remuda.runtime.hands import Hands
+from remuda.runtime.ids import new_id
+from remuda.runtime.loop import Loop
+from remuda.runtime.place import Hold, Place, find_place, make_place
+from remuda.runtime.runtime import Runtime, environment
+from remuda.store import Store
+from remuda.store.sqlite import SqliteStore
+from remuda.watch.obituary import obituary
+
+log = logging.getLogger("remuda")
+
+WATCHES = (obituary,)
+
+
+@asynccontextmanager
+async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
+    """The runtime of the project that a folder belongs to, until the block is left. Conflict when it has one."""
+    place = make_place(find_place(folder).root)
+    with Hold(place):
+        swept = process.sweep(place.mark)
+        if swept:
+            log.warning("ended %d processes that an earlier runtime left behind", len(swept))
+        store = SqliteStore(place.database)
+        try:
+            runtime = assemble(place, store, await store.restore())
+            instance = new_id()
+            await runtime.submit(StartRuntime(instance))
+            agents = runtime.loop.state.agents
+            runtime.hands.owe(agents, agents)
+            try:
+                yield runtime
+            finally:
+                await _stop(runtime, instance)
+        finally:
+            await store.close()
+
+
+def assemble(place: Place, store: Store, state: State) -> Runtime:
+    """Wire the parts together and set the loop going."""
+    settings = load_settings(place.settings)
+
+    def submit(command: Command) -> Reply:
+        return loop.submit(command)
+
+    def tell(report: Report) -> None:
+        submit(report).add_done_callback(_note_failure)
+
+    world = World(
+        root=place.root,
+        transcripts=place.transcripts,
+        mark=place.mark,
+        backend=catalog.backend,
+        tell=tell,
+        clock=time.time,
+        environment=environment(place),
+        output_lines=settings.output.lines,
+    )
+    hands = Hands(lambda effect: perform(world, effect), submit)
+    loop = Loop(store, state, owe=hands.owe, clock=time.time, watches=WATCHES)
+    running = asyncio.ensure_future(loop.run())
+    return Runtime(place, settings, store, loop, hands, world, catalog.backend, running)
+
+
+def _note_failure(reply: Reply) -> None:
+    if not reply.cancelled() and reply.exception() is not None:
+        log.info("a report was not taken: %s", reply.exception())
+
+
+async def _stop(runtime: Runtime, instance: str) -> None:
+    """End every process first, then say so in the log: a clean stop is known from a death by its last event."""
+    await runtime.hands.close()
+    await runtime.world.close()
+    if not runtime.running.done():
+        await runtime.submit(StopRuntime(instance))
+        await runtime.store.save_snapshot(runtime.loop.state)
+    runtime.loop.stop(Refused("the runtime is stopping; `remuda up` starts it again"))
+    await asyncio.wait({runtime.running})

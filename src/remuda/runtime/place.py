@@ -1,0 +1,138 @@
+"""Where a project lives on the disk: its root, its private folder, and who holds it."""
+
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from remuda.domain.errors import Conflict, Invalid, StoreFailed
+
+STATE = ".remuda"
+SETTINGS = "remuda.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    root: Path
+
+    @property
+    def state(self) -> Path:
+        return self.root / STATE
+
+    @property
+    def settings(self) -> Path:
+        return self.root / SETTINGS
+
+    @property
+    def database(self) -> Path:
+        return self.state / "remuda.db"
+
+    @property
+    def socket(self) -> Path:
+        return self.state / "remuda.sock"
+
+    @property
+    def log(self) -> Path:
+        return self.state / "runtime.log"
+
+    @property
+    def transcripts(self) -> Path:
+        return self.state / "transcripts"
+
+    @property
+    def mark(self) -> str:
+        """Begins the mark in the environment of every process of this project, and of no other's."""
+        return hashlib.sha256(os.fsencode(self.root.resolve())).hexdigest()[:12]
+
+
+def find_place(start: Path) -> Place:
+    """The project that a directory belongs to: the nearest one above it that has been initialised."""
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        if (folder / STATE).is_dir() or (folder / SETTINGS).is_file():
+            return Place(folder)
+    raise Invalid(f"no Remuda project in {start} or above it; `remuda init` makes one")
+
+
+def make_place(folder: Path) -> Place:
+    """Make the private folder, for its owner's eyes only, and keep it out of the user's git without touching theirs."""
+    place = Place(folder.resolve())
+    try:
+        place.state.mkdir(mode=0o700, exist_ok=True)
+        place.state.chmod(0o700)
+        place.transcripts.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StoreFailed(f"{place.state} cannot be made ({error.strerror}); may you write in {place.root}?") from error
+    exclude_from_git(place)
+    return place
+
+
+def exclude_from_git(place: Place) -> None:
+    """Where the project is in a git repository; it need not be in one."""
+    try:
+        found = subprocess.run(
+            ["git", "-C", str(place.root), "rev-parse", "--git-path", "info/exclude"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    if found.returncode != 0:
+        return
+    exclude = place.root / found.stdout.strip()
+    line = f"/{STATE}/" if not _prefix(place) else f"/{_prefix(place)}{STATE}/"
+    lines = exclude.read_text().splitlines() if exclude.exists() else []
+    if line not in lines:
+        exclude.parent.mkdir(parents=True, exist_ok=True)
+        with exclude.open("a") as file:
+            file.write(("" if not lines or exclude.read_text().endswith("\n") else "\n") + line + "\n")
+
+
+def _prefix(place: Place) -> str:
+    """The project's path within its repository, with a slash at the end, or nothing at the repository's root."""
+    shown = subprocess.run(
+        ["git", "-C", str(place.root), "rev-parse", "--show-prefix"], capture_output=True, text=True, check=False
+    )
+    return shown.stdout.strip()
+
+
+class Hold:
+    """One runtime holds a project. The lock is the kernel's, so it is free the moment its holder is dead."""
+
+    def __init__(self, place: Place) -> None:
+        try:
+            self._file = os.open(place.state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreFailed(f"{place.state} cannot be written ({error.strerror}); may you write there?") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = holder_of(os.read(self._file, 4096))
+            os.close(self._file)
+            raise Conflict(f"a runtime is up for {place.root} already{holder}; `remuda down` stops it") from error
+        who = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, json.dumps(who).encode(), 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.ftruncate(self._file, 0)
+        os.close(self._file)
+
+
+def holder_of(data: bytes) -> str:
+    try:
+        who = json.loads(data)
+        return f" (process {who['pid']} on {who['host']}, since {who['since']})"
+    except (ValueError, KeyError, TypeError):
+        return ""

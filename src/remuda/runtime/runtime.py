@@ -1,0 +1,99 @@
+"""A project that is up: the door through which everyone comes in, and the reads that everyone may make."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from remuda.domain.commands import Command, SendMessage, SpawnAgent
+from remuda.domain.decide import COORDINATOR, find
+from remuda.domain.errors import Refused
+from remuda.domain.events import AgentSpawned
+from remuda.domain.state import Agent, Sender
+from remuda.effects.world import World
+from remuda.runtime.batch import Accepted
+from remuda.runtime.config import Settings
+from remuda.runtime.hands import Hands
+from remuda.runtime.ids import new_id
+from remuda.runtime.loop import Loop
+from remuda.runtime.place import Place
+from remuda.store import Store
+from remuda.store.output import to_lines
+from remuda.store.transcript import recent_entries
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is at the door: an agent with the token of its session, or else the user whose project it is."""
+
+    sender: Sender
+    author: str
+
+
+USER = Caller(Sender.USER, "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    place: Place
+    settings: Settings
+    store: Store
+    loop: Loop
+    hands: Hands
+    world: World
+    known_backend: Callable[[str], object]  # raises Invalid for one that does not exist
+    running: asyncio.Task[None]  # ends when the loop does, with its failure if it has one
+
+    async def submit(self, command: Command, *, order: str = "") -> Accepted:
+        return await self.loop.submit(command, order=order)
+
+    async def spawn(self, command: SpawnAgent, *, order: str = "") -> str:
+        """A new agent, on the project's own backend where the command names none; its name."""
+        if not command.backend:
+            command = replace(command, backend=self.settings.project.backend)
+        self.known_backend(command.backend)
+        accepted = await self.submit(command, order=order)
+        if not accepted.events:  # this order came before, and its answer was lost
+            return str(getattr((await self.store.read(accepted.seq - 1, 1))[0].event, "agent", ""))
+        return next(event.agent for event in accepted.events if isinstance(event, AgentSpawned))
+
+    async def send(self, agent: str, text: str, *, caller: Caller = USER, order: str = "") -> Accepted:
+        return await self.submit(SendMessage(agent, order or new_id(), caller.sender, caller.author, text), order=order)
+
+    def who(self, token: str) -> Caller:
+        """Identity comes from the token that a session was given, never from what its bearer says."""
+        if not token:
+            return USER
+        for live in self.world.live.values():
+            if live.token == token:
+                role = self.loop.shown.agents[live.agent].role
+                return Caller(Sender.COORDINATOR if role == COORDINATOR else Sender.AGENT, live.agent)
+        raise Refused("this token belongs to no session that is alive")
+
+    def agent(self, name: str) -> Agent:
+        return find(self.loop.shown.agents, name)
+
+    def lines(self, name: str, count: int) -> list[str]:
+        """The agent's recent lines: of the session that is alive, or from the transcripts."""
+        self.agent(name)
+        live = self.world.live.get(name)
+        if live is not None and count <= self.settings.output.lines:
+            return live.ring.last(count)
+        return to_lines(recent_entries(self.place.transcripts, name))[-count:]
+
+
+def environment(place: Place) -> Callable[[str, str], dict[str, str]]:
+    """What an agent's process is told of the runtime, so that its `remuda` commands reach it under its own name."""
+    commands = str(Path(sys.executable).parent)
+
+    def variables(agent: str, token: str) -> dict[str, str]:
+        return {
+            "REMUDA_PROJECT": str(place.root),
+            "REMUDA_AGENT": agent,
+            "REMUDA_TOKEN": token,
+            "PATH": os.pathsep.join((commands, os.environ.get("PATH", os.defpath))),
+        }
+
+    return variables

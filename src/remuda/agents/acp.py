@@ -100,9 +100,7 @@ class AcpSession:
         blocks = [{"type": "text", "text": each} for each in texts]
         self._in_turn = True
         try:
-            return self._turn_result(
-                await self._call("session/prompt", {"sessionId": self._ref, "prompt": blocks})
-            )
+            return self._turn_result(await self._call("session/prompt", {"sessionId": self._ref, "prompt": blocks}))
         except RemudaError:
             self._report(self._reading.settle())
             raise

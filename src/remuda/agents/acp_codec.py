@@ -24,6 +24,7 @@ _EVIDENCE = 300  # characters of a bad answer that the error quotes
 
 Status = Literal["started", "completed", "failed"]
 T = TypeVar("T")
+_NOTHING = Raw(b"null")
 
 OUTCOMES: Mapping[str, tuple[Outcome, str]] = {
     "end_turn": (Outcome.COMPLETED, ""),
@@ -38,7 +39,7 @@ OUTCOMES: Mapping[str, tuple[Outcome, str]] = {
 
 
 class _SessionCapabilities(Struct):
-    resume: Raw | None = None
+    resume: Any = None
 
 
 class _Capabilities(Struct, rename="camel"):
@@ -130,8 +131,8 @@ class _ToolChanged(_Change, tag="tool_call_update"):
     kind: str | None = None
     status: str | None = None
     content: list[_Block] | None = None
-    raw_input: Raw | None = None
-    raw_output: Raw | None = None
+    raw_input: Any = None
+    raw_output: Any = None
 
 
 class _ToolStarted(_ToolChanged, tag="tool_call"):
@@ -168,7 +169,7 @@ class _Notification(Struct):
 
 class _TurnEnded(Struct, rename="camel"):
     stop_reason: str
-    usage: Raw | None = None
+    usage: Raw = _NOTHING
 
 
 class Reading:
@@ -208,19 +209,17 @@ class Reading:
     def end_turn(self, result: Raw) -> tuple[TurnResult, Sequence[ModelCall]]:
         ended = _lenient(result, _TurnEnded)
         if ended is None:
-            raise AgentFault(
-                f"the agent answered the prompt with something else: {bytes(result)[:_EVIDENCE]!r}"
-            )
+            raise AgentFault(f"the agent answered the prompt with something else: {bytes(result)[:_EVIDENCE]!r}")
         reason = ended.stop_reason
         outcome, error = OUTCOMES.get(reason, (Outcome.FAILED, f"unknown stop reason {reason!r}"))
         return TurnResult(outcome, reason, error), self.settle(ended.usage)
 
-    def settle(self, usage: Raw | None = None) -> Sequence[ModelCall]:
+    def settle(self, usage: Raw = _NOTHING) -> Sequence[ModelCall]:
         """Count what the turn used, however it ended: money that was spent is spent."""
         self._tools.clear()
         if self._each_call_told:
             return []
-        tokens = (_lenient(usage, _Tokens) if usage is not None else None) or _Tokens()
+        tokens = _lenient(usage, _Tokens) or _Tokens()
         call = self._call(tokens)
         used = call.usage
         if not (used.input_tokens or used.output_tokens or used.cache_read_tokens or used.cost_nanousd):
@@ -289,11 +288,8 @@ def _block_text(block: _Block) -> str:
     return f"changed {inner.path}" if inner.type == "diff" else inner.text
 
 
-def _json(raw: Raw | None) -> str:
+def _json(value: object) -> str:
     """Compact JSON, a bare string as it is, nothing for nothing."""
-    if raw is None:
-        return ""
-    value = msgspec.json.decode(raw)
     if value is None or value == {}:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -61,9 +61,7 @@ def decode(line: str) -> Message:
     try:
         envelope = msgspec.json.decode(line, type=_Envelope)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise AgentFault(
-            f"the agent wrote a line that is no JSON-RPC message ({error}): {line[:_EVIDENCE]}"
-        ) from error
+        raise AgentFault(f"the agent wrote a line that is no JSON-RPC message ({error}): {line[:_EVIDENCE]}") from error
     sender = None if envelope.id is UNSET else envelope.id
     if envelope.method and envelope.id is UNSET:
         return Notice(envelope.method, envelope.params)
@@ -72,9 +70,7 @@ def decode(line: str) -> Message:
     if envelope.error is not None:
         return Failure(sender, envelope.error.code, envelope.error.message)
     if envelope.result is UNSET:
-        raise AgentFault(
-            f"the agent wrote a message with neither method, result nor error: {line[:_EVIDENCE]}"
-        )
+        raise AgentFault(f"the agent wrote a message with neither method, result nor error: {line[:_EVIDENCE]}")
     return Answer(sender, envelope.result)
 
 

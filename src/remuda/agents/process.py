@@ -136,10 +136,10 @@ class Pipes(asyncio.SubprocessProtocol):
             self._settling.cancel()
         if self.over.done():
             return
-        self._log_unfinished_lines()
         ended = Ended(code := self.transport.get_returncode(), describe(code), self.stderr_text())
         self.over.set_result(ended)
         self.transport.close()
+        self._log_unfinished_lines()
         by = " (ended by Remuda)" if self.ending else ""
         self._break(AgentFault(f"the agent's process {ended.detail}{by}{self.evidence()}"))
 

@@ -85,5 +85,5 @@ def alive(pid: int) -> bool:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(WITHIN):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the condition may be the state of another process
             await asyncio.sleep(0.005)

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from adapters.agent_kit import WITHIN, Recorder, alive, launch_in, until
 
+from adapters.agent_kit import WITHIN, Recorder, alive, launch_in, until
 from remuda.agents import Text, TurnResult, Wire
 from remuda.agents.acp import AcpSession, open_session
 from remuda.domain.errors import AgentFault, Conflict
@@ -162,8 +162,12 @@ def test_giving_up_on_the_start_leaves_no_process(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-CAN_RESUME = {"id": "asked", "result": {"protocolVersion": 1, "agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}}}}  # fmt: skip
-CAN_LOAD = {"id": "asked", "result": {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}}}
+def welcome(**capabilities: object) -> dict[str, object]:
+    return {"id": "asked", "result": {"protocolVersion": 1, "agentCapabilities": capabilities}}
+
+
+CAN_RESUME = welcome(loadSession=True, sessionCapabilities={"resume": {}})
+CAN_LOAD = welcome(loadSession=True)
 UNKNOWN = {"id": "asked", "error": {"code": -32002, "message": "unknown session"}}
 EMPTY = {"id": "asked", "result": None}
 
@@ -194,7 +198,10 @@ def test_a_conversation_is_resumed_by_the_best_way_the_agent_has(
 
 def test_replayed_history_is_not_new_output(tmp_path: Path) -> None:
     heard = Recorder()
-    replies: dict[str, list[object]] = {"session__load": [says("long ago"), EMPTY], "session__prompt": [says("now"), DONE]}
+    replies: dict[str, list[object]] = {
+        "session__load": [says("long ago"), EMPTY],
+        "session__prompt": [says("now"), DONE],
+    }
     one_turn(tmp_path, puppet(initialize=[CAN_LOAD], **replies), heard, resume="old")
     assert heard.text() == "now"
 
@@ -203,7 +210,8 @@ def test_money_spent_before_the_resume_is_not_counted_again(tmp_path: Path) -> N
     heard = Recorder()
     old = update(sessionUpdate="usage_update", used=10, size=100, cost={"amount": 2.5, "currency": "USD"})
     new = update(sessionUpdate="usage_update", used=20, size=100, cost={"amount": 2.75, "currency": "USD"})
-    one_turn(tmp_path, puppet(initialize=[CAN_LOAD], session__load=[old, EMPTY], session__prompt=[new, DONE]), heard, resume="old")  # fmt: skip
+    argv = puppet(initialize=[CAN_LOAD], session__load=[old, EMPTY], session__prompt=[new, DONE])
+    one_turn(tmp_path, argv, heard, resume="old")
     assert [call.usage.cost_nanousd for call in heard.calls()] == [250_000_000]
 
 

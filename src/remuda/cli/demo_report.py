@@ -48,7 +48,7 @@ def report(state: State, seen: Sequence[Recorded], commit: str, root: Path) -> l
         "What happened",
         f"  the work      {commit}",
         f"  agents        {', '.join(state.agents)} (all scripted: none of them is a model)",
-        f"  turns         {turns[Outcome.COMPLETED]} completed, {turns[Outcome.LOST]} cut off by the kill and taken up again",
+        f"  turns         {turns[Outcome.COMPLETED]} completed, {turns[Outcome.LOST]} cut off and taken up again",
         f"  messages      {len(queued)} sent, {len(answered)} answered, {waiting} waiting, {doubled} answered twice",
         f"  tokens        {tokens:,} as the playbooks say they used",
         f"  runtime       started {starts} times, killed hard {starts - 1} time; {len(seen)} events in the log",

@@ -142,8 +142,8 @@ def test_a_deaf_hang_is_ended_by_force(tmp_path: Path) -> None:
 
     async def story() -> int | None:
         async with scripted(tmp_path, heard) as session, asyncio.timeout(WITHIN):
-            turn = asyncio.create_task(session.prompt(steps({"say": "here"}, {"hang": True, "deaf": True})))
-            await until(lambda: bool(heard.text()))
+            turn = asyncio.create_task(session.prompt(steps({"hang": True, "deaf": True})))
+            await until(lambda: heard.thoughts() == "Now deaf.")
             await session.cancel()
             ended = await session.end(gentle=True)
             with pytest.raises(AgentFault):

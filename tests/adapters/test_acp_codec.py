@@ -135,6 +135,23 @@ def test_an_agent_that_counts_its_cost_anew_is_followed() -> None:
     assert [call.usage.cost_nanousd for call in reading.settle()] == [200_000_000]
 
 
+def test_the_first_cost_after_a_resume_is_where_to_count_from() -> None:
+    reading = Reading()
+    reading.resumed()
+    read(usage_update(1, 16.5), reading=reading)
+    usage = raw({"inputTokens": 1, "outputTokens": 1})
+    assert [call.usage.cost_nanousd for call in reading.settle(usage)] == [None]
+    read(usage_update(1, 16.75), reading=reading)
+    assert [call.usage.cost_nanousd for call in reading.settle(usage)] == [250_000_000]
+
+
+def test_context_told_before_the_session_is_open_does_not_hide_its_cost() -> None:
+    reading = Reading()
+    reading.replay(raw({"update": usage_update(0)}))
+    read(usage_update(5, 0.5), reading=reading)
+    assert [call.usage.cost_nanousd for call in reading.settle()] == [500_000_000]
+
+
 def test_calls_told_one_by_one_are_not_counted_again_in_the_total() -> None:
     reading = Reading()
     call = {"inputTokens": 5, "outputTokens": 6, "cachedReadTokens": 7, "cachedWriteTokens": 8, "costUsd": 0.000001168}

@@ -127,7 +127,8 @@ class AcpSession:
             raise AgentFault("the agent opened a session without an id, so nobody could speak to it")
         self._open = True
         if method != "session/new":
-            self._preface = ""  # the conversation has them already
+            self._preface = ""  # the conversation has it already
+            self._reading.resumed()
 
     def _turn_result(self, reply: Answer | Failure) -> TurnResult:
         if isinstance(reply, Failure):
@@ -156,12 +157,12 @@ class AcpSession:
 
     def _hear(self, heard: str | RemudaError) -> None:
         if isinstance(heard, RemudaError):
-            return self._break(heard)
-        try:
-            self._take(decode(heard))
-        except AgentFault as fault:
-            self._break(fault)
-        return None
+            self._break(heard)
+        elif not self._fault:  # after a fault the lines are only logged: what they belong to is uncertain
+            try:
+                self._take(decode(heard))
+            except AgentFault as fault:
+                self._break(fault)
 
     def _take(self, message: Message) -> None:
         match message:

@@ -100,7 +100,8 @@ class Live:
         self._watching = asyncio.ensure_future(self._report_death(session))
 
     async def _report_death(self, session: Session) -> None:
-        ended = await session.gone()
+        await session.gone()
+        ended = await session.end(gentle=False)  # what it started may have outlived it
         async with self.in_turn:
             if self._world.live.get(self.agent) is self:
                 del self._world.live[self.agent]

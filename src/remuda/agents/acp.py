@@ -1,0 +1,193 @@
+"""A session with an agent that speaks the Agent Client Protocol over its pipes.
+
+Written on msgspec and not on the official SDK, whose import alone takes over a second of CPU: the runtime's
+one loop would stand still for it. The tests hold this client and the SDK against each other, both ways.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Raw
+
+from remuda import __version__
+from remuda.agents import Ended, Launch, Listen, TurnResult, Update
+from remuda.agents.acp_codec import PROTOCOL_VERSION, Reading, openings, permit, session_id
+from remuda.agents.jsonrpc import (
+    METHOD_NOT_FOUND,
+    Answer,
+    Failure,
+    Message,
+    Notice,
+    Request,
+    answer,
+    decode,
+    failure,
+    notice,
+    request,
+)
+from remuda.agents.process import Child
+from remuda.domain.errors import AgentFault, Conflict, RemudaError
+from remuda.domain.state import Outcome
+
+START_TIMEOUT = 30.0
+
+
+async def open_session(
+    argv: Sequence[str], launch: Launch, listen: Listen, patience: float = START_TIMEOUT
+) -> "AcpSession":
+    """Start the agent's program and open its conversation: the one to resume if it knows it, or a new one.
+
+    Whether it was resumed shows in `ref`. When it raises, nothing of the agent is left running.
+    """
+    session = AcpSession(launch, listen)
+    await session.start(argv)
+    try:
+        async with asyncio.timeout(patience):
+            await session.open()
+    except TimeoutError as error:
+        evidence = session.child.evidence()
+        await session.end(gentle=False)
+        raise AgentFault(f"the agent did not start within {patience:g} s{evidence}") from error
+    except BaseException:
+        await session.end(gentle=False)
+        raise
+    return session
+
+
+class AcpSession:
+    child: Child
+
+    def __init__(self, launch: Launch, listen: Listen) -> None:
+        self._launch = launch
+        self._listen = listen
+        self._reading = Reading()
+        self._pending: dict[int, asyncio.Future[Answer | Failure]] = {}
+        self._asked = 0
+        self._fault: RemudaError | None = None
+        self._open = False
+        self._in_turn = False
+        self._ref = ""
+        self._preface = launch.instructions  # goes ahead of the first prompt of a new conversation
+
+    @property
+    def ref(self) -> str:
+        return self._ref
+
+    async def start(self, argv: Sequence[str]) -> None:
+        self.child = await Child.start(argv, self._launch, self._listen, self._hear)
+
+    async def open(self) -> None:
+        hello = {
+            "protocolVersion": PROTOCOL_VERSION,
+            "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+            "clientInfo": {"name": "remuda", "title": "Remuda", "version": __version__},
+        }
+        welcome = self._result_of(await self._call("initialize", hello))
+        for method in openings(welcome, self._launch.resume):
+            opened = await self._call(method, self._session_params(method))
+            if isinstance(opened, Answer):
+                return self._opened_by(method, opened.result)
+            # A conversation that the agent has forgotten is no reason to die: the last way begins a new one.
+        self._result_of(opened)
+        return None
+
+    async def prompt(self, text: str) -> TurnResult:
+        if self._in_turn:
+            raise Conflict("a turn is running in this session; wait for its end or cancel it")
+        texts = [self._preface, text] if self._preface else [text]
+        self._preface = ""
+        blocks = [{"type": "text", "text": each} for each in texts]
+        self._in_turn = True
+        try:
+            return self._turn_result(await self._call("session/prompt", {"sessionId": self._ref, "prompt": blocks}))
+        except RemudaError:
+            self._report(self._reading.settle())
+            raise
+        finally:
+            self._in_turn = False
+
+    async def cancel(self) -> None:
+        if self._in_turn:
+            self.child.send(notice("session/cancel", {"sessionId": self._ref}))
+
+    async def end(self, *, gentle: bool) -> Ended:
+        return await self.child.end(gentle=gentle)
+
+    async def gone(self) -> Ended:
+        return await self.child.gone()
+
+    def _session_params(self, method: str) -> dict[str, Any]:
+        params: dict[str, Any] = {"cwd": str(self._launch.cwd), "mcpServers": []}
+        return params if method == "session/new" else {**params, "sessionId": self._launch.resume}
+
+    def _opened_by(self, method: str, result: Raw) -> None:
+        self._ref = session_id(result) if method == "session/new" else self._launch.resume
+        if not self._ref:
+            raise AgentFault("the agent opened a session without an id, so nobody could speak to it")
+        self._open = True
+        if method != "session/new":
+            self._preface = ""  # the conversation has them already
+
+    def _turn_result(self, reply: Answer | Failure) -> TurnResult:
+        if isinstance(reply, Failure):
+            self._report(self._reading.settle())
+            return TurnResult(Outcome.FAILED, "error", reply.message)
+        result, calls = self._reading.end_turn(reply.result)
+        self._report(calls)
+        return result
+
+    async def _call(self, method: str, params: Mapping[str, Any]) -> Answer | Failure:
+        if self._fault:
+            raise self._fault
+        self._asked += 1
+        number = self._asked
+        self._pending[number] = asyncio.get_running_loop().create_future()
+        try:
+            self.child.send(request(number, method, params))
+            return await self._pending[number]
+        finally:
+            del self._pending[number]
+
+    def _result_of(self, reply: Answer | Failure) -> Raw:
+        if isinstance(reply, Failure):
+            raise AgentFault(f"the agent would not start a session: {reply.message} (code {reply.code})")
+        return reply.result
+
+    def _hear(self, heard: str | RemudaError) -> None:
+        if isinstance(heard, RemudaError):
+            return self._break(heard)
+        try:
+            self._take(decode(heard))
+        except AgentFault as fault:
+            self._break(fault)
+        return None
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Answer(id=int(number)) | Failure(id=int(number)):
+                self._resolve(number, message)
+            case Request(id=sender, method="session/request_permission", params=params):
+                self.child.send(answer(sender, permit(params)))
+            case Request(id=sender, method=method):
+                self.child.send(failure(sender, METHOD_NOT_FOUND, f"Remuda does not offer {method}"))
+            case Notice(method="session/update", params=params) if self._open:
+                self._report(self._reading.update(params))
+            case Notice(method="session/update", params=params):
+                self._reading.replay(params)
+
+    def _resolve(self, number: int, reply: Answer | Failure) -> None:
+        waiting = self._pending.get(number)
+        if waiting and not waiting.done():
+            waiting.set_result(reply)
+
+    def _report(self, updates: Sequence[Update]) -> None:
+        for update in updates:
+            self._listen(update)
+
+    def _break(self, fault: RemudaError) -> None:
+        """Nothing more can be understood. Whoever waits, now or later, learns why."""
+        self._fault = self._fault or fault
+        for waiting in self._pending.values():
+            if not waiting.done():
+                waiting.set_exception(fault)

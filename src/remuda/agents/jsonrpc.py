@@ -1,0 +1,94 @@
+"""JSON-RPC 2.0, one message a line, as values. Pure: the pipes are elsewhere."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from remuda.domain.errors import AgentFault
+
+METHOD_NOT_FOUND = -32601
+_EVIDENCE = 300  # characters of a bad line that the error quotes
+
+Id = int | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    id: Id
+    method: str
+    params: Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    method: str
+    params: Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    id: Id
+    result: Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    id: Id
+    code: int
+    message: str
+
+
+Message = Request | Notice | Answer | Failure
+
+
+class _Error(Struct):
+    code: int = 0
+    message: str = "no message"
+
+
+class _Envelope(Struct):
+    id: Id | UnsetType = UNSET
+    method: str = ""
+    params: Raw = Raw(b"{}")
+    result: Raw | UnsetType = UNSET
+    error: _Error | None = None
+
+
+def decode(line: str) -> Message:
+    try:
+        envelope = msgspec.json.decode(line, type=_Envelope)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise AgentFault(f"the agent wrote a line that is no JSON-RPC message ({error}): {line[:_EVIDENCE]}") from error
+    sender = None if envelope.id is UNSET else envelope.id
+    if envelope.method and envelope.id is UNSET:
+        return Notice(envelope.method, envelope.params)
+    if envelope.method:
+        return Request(sender, envelope.method, envelope.params)
+    if envelope.error is not None:
+        return Failure(sender, envelope.error.code, envelope.error.message)
+    if envelope.result is UNSET:
+        raise AgentFault(f"the agent wrote a message with neither method, result nor error: {line[:_EVIDENCE]}")
+    return Answer(sender, envelope.result)
+
+
+def request(number: int, method: str, params: Mapping[str, Any]) -> str:
+    return _encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+
+def notice(method: str, params: Mapping[str, Any]) -> str:
+    return _encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def answer(to: Id, result: Mapping[str, Any]) -> str:
+    return _encode({"jsonrpc": "2.0", "id": to, "result": result})
+
+
+def failure(to: Id, code: int, message: str) -> str:
+    return _encode({"jsonrpc": "2.0", "id": to, "error": {"code": code, "message": message}})
+
+
+def _encode(message: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(message).decode()

@@ -17,6 +17,7 @@ def make_app(door: Door) -> Starlette:
         routes=[*runtime.ROUTES, *logs.ROUTES, *agents.ROUTES, *events.ROUTES],
         exception_handlers={RemudaError: _refused, HTTPException: _not_here, Exception: _broken},
     )
+    app.router.redirect_slashes = False
     app.state.door = door
     return app
 

@@ -10,9 +10,9 @@ from starlette.routing import Route
 
 from remuda.domain.events import Recorded
 from remuda.store import Store
-from remuda.store.select import last, page
-from remuda.views.process_events import ProcessEvent, process_events
-from remuda.web.door import Door, answer, caller_of, door_of, flag_of, number_of
+from remuda.store.select import about, last, page
+from remuda.views.process_events import ProcessEvent, event_text, process_events
+from remuda.web.door import Door, answer, caller_of, door_of, flag_of, number_of, text_answer
 
 PULSE = 15.0  # seconds of silence after which a stream says that it is alive
 PAGE = 500
@@ -33,11 +33,19 @@ async def list_events(request: Request) -> Response:
         door.runtime.agent(agent)
     following = flag_of(request, "follow")
     after = await _after(request, door, agent, 0 if following else 100)
+    plain = request.query_params.get("format") == "text"
+    if following and plain:
+        return StreamingResponse(_lines(door, after, agent), media_type="text/plain; charset=utf-8")
     if following:
         return StreamingResponse(_frames(door, after, agent), media_type="text/event-stream")
     limit = number_of(request, "limit", 1000, most=LARGEST)
-    records, following_after = await page(door.runtime.store.read, after, limit, agent)
-    return answer(EventsAnswer([each for record in records for each in told(door, record)], following_after))
+    records, behind = await page(door.runtime.store.read, after, limit, agent)
+    events = [each for record in records for each in told(door, record)]
+    return (
+        text_answer("".join(f"{event_text(each)}\n" for each in events))
+        if plain
+        else answer(EventsAnswer(events, behind))
+    )
 
 
 async def _after(request: Request, door: Door, agent: str, default_last: int) -> int:
@@ -59,8 +67,14 @@ def told(door: Door, record: Recorded) -> list[ProcessEvent]:
 async def _frames(door: Door, after: int, agent: str) -> AsyncIterator[bytes]:
     yield b": the log of events\n\n"
     async for records in pages(door.runtime.store, after, door.stop):
-        frames = [frame(told(door, each)) for each in records if not agent or getattr(each.event, "agent", "") == agent]
+        frames = [frame(told(door, each)) for each in records if not agent or about(each) == agent]
         yield b"".join(frames) or b": still here\n\n"
+
+
+async def _lines(door: Door, after: int, agent: str) -> AsyncIterator[bytes]:
+    async for records in pages(door.runtime.store, after, door.stop):
+        mine = [each for each in records if not agent or about(each) == agent]
+        yield "".join(f"{event_text(each)}\n" for record in mine for each in told(door, record)).encode()
 
 
 def frame(events: list[ProcessEvent]) -> bytes:

@@ -26,7 +26,7 @@ from remuda.domain.lifecycle import Status
 from remuda.domain.state import State
 from remuda.runtime.place import Place
 from remuda.store.file import open_log
-from remuda.store.sqlite import records_after
+from remuda.store.sqlite import read_records
 
 PATIENCE = 50.0  # seconds for the whole of it; it takes about six
 LOOK_EVERY = 0.05
@@ -91,7 +91,7 @@ class Demo:
         except StoreFailed:
             return []  # the runtime is only just making it
         try:
-            return list(records_after(db, self.state.seq))
+            return list(read_records(db, self.state.seq))
         finally:
             db.close()
 

@@ -1,0 +1,8 @@
+"""For developers of Remuda."""
+
+import click
+
+
+@click.group()
+def dev() -> None:
+    """For developers of Remuda."""

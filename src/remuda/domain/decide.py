@@ -34,7 +34,7 @@ from remuda.domain.events import (
     SessionEnded,
 )
 from remuda.domain.evolve import spawned
-from remuda.domain.lifecycle import DEAD, Stage, Status, check_phase
+from remuda.domain.lifecycle import DEAD, Stage, Status, check_phase, check_resume
 from remuda.domain.state import Agent, Message, Outcome, State
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
@@ -150,6 +150,7 @@ def _rest(draft: Draft, status: Status, why: str) -> None:
 
 
 def _resume(draft: Draft) -> None:
+    check_resume(draft.agent.name, draft.agent.status)
     if draft.agent.status is Status.PENDING:
         draft.request_session("resumed")
         return

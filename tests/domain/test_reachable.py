@@ -69,12 +69,11 @@ def test_every_arc_of_the_phase_table_is_walked_by_commands_and_any_other_is_ref
         known[was] = project
         for phase in Phase:
             after = project.branch()
-            try:
-                events = after.do(ChangePhase("worker-1", phase, "task-1"))
-            except Refused as refusal:
-                assert refusal.possible == tuple(PHASE[was])
-                assert after.log == project.log
+            if phase not in PHASE[was]:
+                with pytest.raises(Refused, match=f"possible: {', '.join(PHASE[was])}"):
+                    after.do(ChangePhase("worker-1", phase, "task-1"))
                 continue
+            events = after.do(ChangePhase("worker-1", phase, "task-1"))
             assert events == (PhaseChanged("worker-1", was, phase, "task-1"),)
             walked.add((was, phase))
             if phase not in known:

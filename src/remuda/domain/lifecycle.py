@@ -93,7 +93,7 @@ STAGE: Mapping[Stage, tuple[Stage, ...]] = {
     Stage.ENDED: (),
 }
 
-# Where `resume` leads. STATUS has more ways to these two, but they are not for the asking: a session starts, a turn ends.
+# Where `resume` leads. STATUS has more ways there, but they are not for the asking: a session starts, a turn ends.
 RESUME: Mapping[Status, Status] = {
     Status.PENDING: Status.STARTING,
     Status.PAUSED: Status.READY,

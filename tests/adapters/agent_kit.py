@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from remuda.agents import Launch, ModelCall, Session, Text, Thought, ToolCall, Update, Wire
+from remuda.agents import Answered, Asked, Launch, ModelCall, Session, Text, Thought, ToolCall, Update, Wire
 from remuda.agents.catalog import backend
 
 WITHIN = 20.0  # seconds; generous, because the machine may be busy. Nothing waits that long when it works.
@@ -41,6 +41,10 @@ class Recorder:
         return [each for each in self.updates if isinstance(each, ModelCall)]
 
 
+async def allow_all(_asked: Asked) -> Answered:
+    return Answered(allow=True)
+
+
 def fresh_mark() -> str:
     return f"test-{os.getpid()}-{next(_numbers)}-end"
 
@@ -67,7 +71,7 @@ def steps(*each: dict[str, object]) -> str:
 @asynccontextmanager
 async def scripted(folder: Path, heard: Recorder, **fields: Any) -> AsyncIterator[Session]:
     fields.setdefault("options", scripted_options(folder))
-    session = await backend("scripted")(launch_in(folder, **fields), heard)
+    session = await backend("scripted")(launch_in(folder, **fields), heard, allow_all)
     try:
         yield session
     finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Recorder, alive, launch_in, until
+from adapters.agent_kit import WITHIN, Recorder, alive, allow_all, launch_in, until
 from remuda.agents import Text, TurnResult, Wire
 from remuda.agents.acp import AcpSession, open_session
 from remuda.domain.errors import AgentFault, Conflict
@@ -45,7 +45,7 @@ def says(text: str) -> dict[str, object]:
 
 def one_turn(folder: Path, argv: list[str], heard: Recorder | None = None, **fields: object) -> TurnResult:
     async def story() -> TurnResult:
-        session = await open_session(argv, launch_in(folder, **fields), heard or Recorder(), patience=WITHIN)
+        session = await open_session(argv, launch_in(folder, **fields), heard or Recorder(), allow_all, patience=WITHIN)
         try:
             return await session.prompt("go")
         finally:
@@ -136,7 +136,7 @@ def test_an_agent_that_does_not_answer_is_given_up_and_killed(tmp_path: Path) ->
 
     async def story() -> None:
         opening = asyncio.create_task(
-            open_session([sys.executable, "-I", "-S", "-c", code], launch_in(tmp_path), heard, patience=1.0)
+            open_session([sys.executable, "-I", "-S", "-c", code], launch_in(tmp_path), heard, allow_all, patience=1.0)
         )
         await until(lambda: bool(heard.lines("stderr")) or opening.done())
         await opening
@@ -152,7 +152,7 @@ def test_giving_up_on_the_start_leaves_no_process(tmp_path: Path) -> None:
 
     async def story() -> None:
         argv = [sys.executable, "-I", "-S", "-c", code]
-        opening = asyncio.create_task(open_session(argv, launch_in(tmp_path), heard))
+        opening = asyncio.create_task(open_session(argv, launch_in(tmp_path), heard, allow_all))
         await until(lambda: bool(heard.lines("stderr")))
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -188,7 +188,7 @@ def test_a_conversation_is_resumed_by_the_best_way_the_agent_has(
     heard = Recorder()
 
     async def story() -> str:
-        session = await open_session(puppet(**replies), launch_in(tmp_path, resume="old"), heard)
+        session = await open_session(puppet(**replies), launch_in(tmp_path, resume="old"), heard, allow_all)
         await session.end(gentle=False)
         return session.ref
 
@@ -219,7 +219,7 @@ def test_instructions_go_ahead_of_the_first_prompt_only(tmp_path: Path) -> None:
     heard = Recorder()
 
     async def story() -> None:
-        session = await open_session(puppet(), launch_in(tmp_path, instructions="Be brief."), heard)
+        session = await open_session(puppet(), launch_in(tmp_path, instructions="Be brief."), heard, allow_all)
         await session.prompt("one")
         await session.prompt("two")
         await session.end(gentle=False)
@@ -231,7 +231,7 @@ def test_instructions_go_ahead_of_the_first_prompt_only(tmp_path: Path) -> None:
 
 def test_one_session_runs_one_turn_at_a_time(tmp_path: Path) -> None:
     async def story() -> None:
-        session: AcpSession = await open_session(puppet(session__prompt=[]), launch_in(tmp_path), Recorder())
+        session: AcpSession = await open_session(puppet(session__prompt=[]), launch_in(tmp_path), Recorder(), allow_all)
         first = asyncio.create_task(session.prompt("one"))
         await asyncio.sleep(0)
         with pytest.raises(Conflict):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from remuda.agents import ModelCall, Text, Thought, ToolCall, Update
-from remuda.agents.acp_codec import Reading, permit
-from remuda.agents.jsonrpc import Answer, Failure, Notice, Request, decode
+from remuda.agents.acp_codec import Reading, permission
+from remuda.agents.jsonrpc import Notice, Request, RpcError, RpcResult, decode
 from remuda.domain.errors import AgentFault
 from remuda.domain.state import Outcome, Usage
 
@@ -36,8 +36,8 @@ def usage_update(used: int, cost: float | None = None, **fields: object) -> dict
 def test_the_four_kinds_of_message_are_told_apart() -> None:
     assert isinstance(decode('{"jsonrpc":"2.0","id":0,"method":"m","params":{}}'), Request)
     assert isinstance(decode('{"jsonrpc":"2.0","method":"m"}'), Notice)
-    assert isinstance(decode('{"jsonrpc":"2.0","id":"a","result":null}'), Answer)
-    assert decode('{"id":3,"error":{"code":-1,"message":"no","data":{"x":1}}}') == Failure(3, -1, "no")
+    assert isinstance(decode('{"jsonrpc":"2.0","id":"a","result":null}'), RpcResult)
+    assert decode('{"id":3,"error":{"code":-1,"message":"no","data":{"x":1}}}') == RpcError(3, -1, "no")
 
 
 @pytest.mark.parametrize("line", ["", "hello", "[]", "42", "{", '{"id":1}', '{"id":{},"result":1}', "\x00"])
@@ -169,8 +169,10 @@ def test_calls_told_one_by_one_are_not_counted_again_in_the_total() -> None:
 
 
 def test_without_an_option_that_allows_the_permission_is_cancelled() -> None:
-    assert permit(raw({"options": [{"optionId": "n", "kind": "reject_once"}]})) == {"outcome": {"outcome": "cancelled"}}
-    assert permit(raw({"options": [{"optionId": "a", "kind": "allow_always"}]})) == {
+    assert permission(raw({"options": [{"optionId": "n", "kind": "reject_once"}]}), allow=True) == {
+        "outcome": {"outcome": "cancelled"}
+    }
+    assert permission(raw({"options": [{"optionId": "a", "kind": "allow_always"}]}), allow=True) == {
         "outcome": {"outcome": "selected", "optionId": "a"}
     }
 
@@ -187,7 +189,7 @@ def test_a_recorded_turn_with_every_kind_of_step_reads_as_it_was_played() -> Non
         message = decode(line)
         if side == "agent" and isinstance(message, Notice):
             told += reading.update(message.params)
-        elif isinstance(message, Answer) and b"stopReason" in bytes(message.result):
+        elif isinstance(message, RpcResult) and b"stopReason" in bytes(message.result):
             results.append(reading.end_turn(message.result))
     assert "".join(each.text for each in told if isinstance(each, Thought)) == "First look around."
     assert "".join(each.text for each in told if isinstance(each, Text)) == "All is well."
@@ -205,6 +207,6 @@ def test_a_recorded_turn_with_every_kind_of_step_reads_as_it_was_played() -> Non
 
 def test_a_recorded_cancel_and_error_read_as_failed_turns() -> None:
     messages = [decode(line) for side, line in recorded("scripted-failures") if side == "agent"]
-    cancelled = next(each for each in messages if isinstance(each, Answer) and b"stopReason" in bytes(each.result))
+    cancelled = next(each for each in messages if isinstance(each, RpcResult) and b"stopReason" in bytes(each.result))
     assert Reading().end_turn(cancelled.result)[0].stop_reason == "cancelled"
-    assert [each.message for each in messages if isinstance(each, Failure)] == ["out of luck"]
+    assert [each.message for each in messages if isinstance(each, RpcError)] == ["out of luck"]

@@ -13,7 +13,7 @@ import acp
 import pytest
 from acp.schema import AgentMessageChunk, RequestPermissionResponse, ToolCallProgress, ToolCallStart, UsageUpdate
 
-from adapters.agent_kit import WITHIN, Recorder, launch_in, scripted_options, steps, until
+from adapters.agent_kit import WITHIN, Recorder, allow_all, launch_in, scripted_options, steps, until
 from remuda.agents.acp import AcpSession, open_session
 from remuda.agents.catalog import CATALOG, command
 from remuda.domain.state import Outcome, Usage
@@ -106,7 +106,7 @@ def test_the_sdks_client_cancels_loads_and_resumes_the_scripted_agent(tmp_path: 
 
 @asynccontextmanager
 async def parrot(folder: Path, heard: Recorder, **fields: Any) -> AsyncIterator[AcpSession]:
-    session = await open_session(PARROT, launch_in(folder, **fields), heard)
+    session = await open_session(PARROT, launch_in(folder, **fields), heard, allow_all)
     try:
         async with asyncio.timeout(WITHIN):
             yield session

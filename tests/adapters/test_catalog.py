@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import Recorder, launch_in
+from adapters.agent_kit import Recorder, allow_all, launch_in
 from remuda.agents.catalog import CATALOG, backend
 from remuda.domain.errors import Invalid
 
@@ -32,4 +32,4 @@ def test_the_scripted_agent_never_passes_for_a_model() -> None:
 
 
 async def _start(folder: Path, heard: Recorder) -> None:
-    await backend("scripted")(launch_in(folder, options=(("playbok", "x"),)), heard)
+    await backend("scripted")(launch_in(folder, options=(("playbok", "x"),)), heard, allow_all)

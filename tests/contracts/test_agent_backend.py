@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Recorder, alive, launch_in, scripted_options, steps, until
+from adapters.agent_kit import WITHIN, Recorder, alive, allow_all, launch_in, scripted_options, steps, until
 from remuda.agents import Session, Text, Wire
 from remuda.agents.catalog import backend
 from remuda.agents.strays import marked
@@ -43,7 +43,7 @@ def tell(name: str, folder: Path, story: Story, **fields: object) -> Recorder:
     launch = launch_in(folder, backend=name, options=scripted_options(folder), **fields)
 
     async def with_session() -> None:
-        session = await backend(name)(launch, heard)
+        session = await backend(name)(launch, heard, allow_all)
         try:
             async with asyncio.timeout(WITHIN):
                 await story(session, heard)
@@ -168,7 +168,7 @@ def test_two_sessions_do_not_mix(name: str, tmp_path: Path) -> None:
     async def story(session: Session, heard: Recorder) -> None:
         other_heard = Recorder()
         launch = launch_in(tmp_path, backend=name, options=scripted_options(tmp_path))
-        other = await backend(name)(launch, other_heard)
+        other = await backend(name)(launch, other_heard, allow_all)
         try:
             await asyncio.gather(*(each.prompt(REQUESTS[name]["speak"]) for each in (session, other)))
             assert session.ref != other.ref

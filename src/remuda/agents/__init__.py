@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome, Usage
 
 
@@ -26,7 +27,20 @@ class Launch:
     model: str = ""
     instructions: str = ""
     resume: str = ""  # the backend's own id of the conversation to go on with; empty starts a new one
+    fork: bool = False  # go on from it in a copy, and leave the original as it is
+    mcp_servers: tuple["McpServer", ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """A tool server for the agent to use: a program to start, or an address to call."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +80,20 @@ class ModelCall:
 
     number: int
     usage: Usage
+    model: str = ""
 
 
-Update = Wire | Text | Thought | ToolCall | ModelCall
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The program's call to the model failed and it tries again by itself: no output for a while is no silence."""
+
+    attempt: int
+    failure: Failure
+    detail: str = ""
+    seconds: float = 0.0  # until it tries
+
+
+Update = Wire | Text | Thought | ToolCall | ModelCall | Retry
 Listen = Callable[[Update], None]
 
 
@@ -77,6 +102,8 @@ class TurnResult:
     outcome: Outcome  # COMPLETED or FAILED
     stop_reason: str
     error: str = ""
+    failure: Failure | None = None
+    retry_after: float | None = None  # seconds, where the model's service said so
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +135,24 @@ class Session(Protocol):
         """Wait until the process is gone, for whatever reason."""
 
 
-Backend = Callable[[Launch, Listen], Awaitable[Session]]
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The agent wants to use a tool and asks first."""
+
+    id: str  # unique within the session
+    tool: str
+    arguments: str = ""  # JSON
+    paths: tuple[str, ...] = ()  # files it names, as far as the backend can tell
+    title: str = ""  # in the agent's words
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    allow: bool
+    why: str = ""
+
+
+# Whoever starts a session answers its questions. It may take hours; the turn waits.
+Ask = Callable[[Asked], Awaitable[Answered]]
+
+Backend = Callable[[Launch, Listen, Ask], Awaitable[Session]]

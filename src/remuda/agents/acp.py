@@ -10,15 +10,16 @@ from typing import Any
 
 from msgspec import Raw
 
-from remuda.agents import Ended, Launch, Listen, TurnResult, Update
-from remuda.agents.acp_codec import PROTOCOL_VERSION, Reading, openings, permit, session_id
+from remuda.agents import Ask, Ended, Launch, Listen, TurnResult, Update
+from remuda.agents.acp_codec import PROTOCOL_VERSION, Reading, openings, permission, permission_asked, session_id
 from remuda.agents.jsonrpc import (
     METHOD_NOT_FOUND,
-    Answer,
-    Failure,
+    Id,
     Message,
     Notice,
     Request,
+    RpcError,
+    RpcResult,
     answer,
     decode,
     failure,
@@ -34,13 +35,13 @@ START_TIMEOUT = 30.0
 
 
 async def open_session(
-    argv: Sequence[str], launch: Launch, listen: Listen, patience: float = START_TIMEOUT
+    argv: Sequence[str], launch: Launch, listen: Listen, ask: Ask, patience: float = START_TIMEOUT
 ) -> "AcpSession":
     """Start the agent's program and open its conversation: the one to resume if it knows it, or a new one.
 
     Whether it was resumed shows in `ref`. When it raises, nothing of the agent is left running.
     """
-    session = AcpSession(launch, listen)
+    session = AcpSession(launch, listen, ask)
     await session.start(argv)
     try:
         async with asyncio.timeout(patience):
@@ -58,11 +59,13 @@ async def open_session(
 class AcpSession:
     child: Child
 
-    def __init__(self, launch: Launch, listen: Listen) -> None:
+    def __init__(self, launch: Launch, listen: Listen, ask: Ask) -> None:
+        self._ask = ask
+        self._asking: set[asyncio.Future[None]] = set()
         self._launch = launch
         self._listen = listen
         self._reading = Reading()
-        self._pending: dict[int, asyncio.Future[Answer | Failure]] = {}
+        self._pending: dict[int, asyncio.Future[RpcResult | RpcError]] = {}
         self._asked = 0
         self._fault: RemudaError | None = None
         self._open = False
@@ -86,7 +89,7 @@ class AcpSession:
         welcome = self._result_of(await self._call("initialize", hello))
         for method in openings(welcome, self._launch.resume):
             opened = await self._call(method, self._session_params(method))
-            if isinstance(opened, Answer):
+            if isinstance(opened, RpcResult):
                 return self._opened_by(method, opened.result)
             # A conversation that the agent has forgotten is no reason to die: the last way begins a new one.
         self._result_of(opened)
@@ -130,15 +133,15 @@ class AcpSession:
             self._preface = ""  # the conversation has it already
             self._reading.resumed()
 
-    def _turn_result(self, reply: Answer | Failure) -> TurnResult:
-        if isinstance(reply, Failure):
+    def _turn_result(self, reply: RpcResult | RpcError) -> TurnResult:
+        if isinstance(reply, RpcError):
             self._report(self._reading.settle())
             return TurnResult(Outcome.FAILED, "error", reply.message)
         result, calls = self._reading.end_turn(reply.result)
         self._report(calls)
         return result
 
-    async def _call(self, method: str, params: Mapping[str, Any]) -> Answer | Failure:
+    async def _call(self, method: str, params: Mapping[str, Any]) -> RpcResult | RpcError:
         if self._fault:
             raise self._fault
         self._asked += 1
@@ -150,8 +153,8 @@ class AcpSession:
         finally:
             del self._pending[number]
 
-    def _result_of(self, reply: Answer | Failure) -> Raw:
-        if isinstance(reply, Failure):
+    def _result_of(self, reply: RpcResult | RpcError) -> Raw:
+        if isinstance(reply, RpcError):
             raise AgentFault(f"the agent would not start a session: {reply.message} (code {reply.code})")
         return reply.result
 
@@ -166,10 +169,11 @@ class AcpSession:
 
     def _take(self, message: Message) -> None:
         match message:
-            case Answer(id=int(number)) | Failure(id=int(number)):
+            case RpcResult(id=int(number)) | RpcError(id=int(number)):
                 self._resolve(number, message)
             case Request(id=sender, method="session/request_permission", params=params):
-                self.child.send(answer(sender, permit(params)))
+                self._asking.add(task := asyncio.ensure_future(self._ask_for(sender, params)))
+                task.add_done_callback(self._asking.discard)
             case Request(id=sender, method=method):
                 self.child.send(failure(sender, METHOD_NOT_FOUND, f"Remuda does not offer {method}"))
             case Notice(method="session/update", params=params) if self._open:
@@ -177,7 +181,12 @@ class AcpSession:
             case Notice(method="session/update", params=params):
                 self._reading.replay(params)
 
-    def _resolve(self, number: int, reply: Answer | Failure) -> None:
+    async def _ask_for(self, sender: Id, params: Raw) -> None:
+        asked = permission_asked(sender, params)
+        answered = await self._ask(asked)
+        self.child.send(answer(sender, permission(params, answered.allow)))
+
+    def _resolve(self, number: int, reply: RpcResult | RpcError) -> None:
         waiting = self._pending.get(number)
         if waiting and not waiting.done():
             waiting.set_result(reply)

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from remuda.agents import ModelCall, Text, Thought, ToolCall, TurnResult, Update
+from remuda.agents import Asked, ModelCall, Text, Thought, ToolCall, TurnResult, Update
 from remuda.domain.errors import AgentFault
 from remuda.domain.state import Outcome, Usage
 
@@ -87,16 +87,43 @@ class _Option(Struct, rename="camel"):
     kind: str = ""
 
 
-class _Permission(Struct):
+class _Location(Struct):
+    path: str = ""
+
+
+class _PermissionTool(Struct, rename="camel"):
+    tool_call_id: str = ""
+    name: str | None = None
+    title: str | None = None
+    kind: str | None = None
+    raw_input: Any = None
+    locations: list[_Location] | None = None
+
+
+class _Permission(Struct, rename="camel"):
     options: list[_Option] = []
+    tool_call: _PermissionTool | None = None
 
 
-def permit(params: Raw) -> Mapping[str, Any]:
-    """The answer that lets the agent go on: once if that is offered, else however it may be allowed."""
+def permission_asked(sender: object, params: Raw) -> Asked:
+    """What the agent wants to do, as far as it says."""
+    said = _lenient(params, _Permission) or _Permission()
+    tool = said.tool_call or _PermissionTool()
+    return Asked(
+        id=tool.tool_call_id or str(sender),
+        tool=tool.name or tool.kind or tool.title or "a tool",
+        arguments=_json(tool.raw_input),
+        paths=tuple(each.path for each in tool.locations or () if each.path),
+        title=tool.title or "",
+    )
+
+
+def permission(params: Raw, allow: bool) -> Mapping[str, Any]:
+    """The answer in the agent's own terms: this once if that is offered, else however it may be said."""
     asked = _lenient(params, _Permission)
-    options = asked.options if asked else []
-    for wanted in ("allow_once", "allow"):
-        for option in options:
+    word = "allow" if allow else "reject"
+    for wanted in (f"{word}_once", word):
+        for option in asked.options if asked else []:
             if option.kind.startswith(wanted):
                 return {"outcome": {"outcome": "selected", "optionId": option.option_id}}
     return {"outcome": {"outcome": "cancelled"}}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from remuda.agents import Backend, Launch, Listen, Session
+from remuda.agents import Ask, Backend, Launch, Listen, Session
 from remuda.agents.acp import open_session
 from remuda.domain.errors import Invalid
 
@@ -34,8 +34,8 @@ def backend(name: str) -> Backend:
         raise Invalid(f"there is no backend {name!r}", possible=_nearest_first(name, CATALOG))
     row = CATALOG[name]
 
-    async def start(launch: Launch, listen: Listen) -> Session:
-        return await open_session(command(row, launch.options), launch, listen)
+    async def start(launch: Launch, listen: Listen, ask: Ask) -> Session:
+        return await open_session(command(row, launch.options), launch, listen, ask)
 
     return start
 

@@ -29,19 +29,19 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RpcResult:
     id: Id
     result: Raw
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RpcError:
     id: Id
     code: int
     message: str
 
 
-Message = Request | Notice | Answer | Failure
+Message = Request | Notice | RpcResult | RpcError
 
 
 class _Error(Struct):
@@ -68,10 +68,10 @@ def decode(line: str) -> Message:
     if envelope.method:
         return Request(sender, envelope.method, envelope.params)
     if envelope.error is not None:
-        return Failure(sender, envelope.error.code, envelope.error.message)
+        return RpcError(sender, envelope.error.code, envelope.error.message)
     if envelope.result is UNSET:
         raise AgentFault(f"the agent wrote a message with neither method, result nor error: {line[:_EVIDENCE]}")
-    return Answer(sender, envelope.result)
+    return RpcResult(sender, envelope.result)
 
 
 def request(number: int, method: str, params: Mapping[str, Any]) -> str:

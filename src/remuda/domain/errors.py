@@ -18,6 +18,8 @@ HTTP, tools for agents) print it as it is and take the exit code or the HTTP sta
 from collections.abc import Iterable
 from typing import ClassVar
 
+from remuda.domain.failure import Failure
+
 
 class RemudaError(Exception):
     exit_code: ClassVar[int] = 1
@@ -53,6 +55,10 @@ class Conflict(RemudaError):
 
 class AgentFault(RemudaError):
     http_status = 502
+
+    def __init__(self, message: str, failure: Failure = Failure.CRASHED) -> None:
+        super().__init__(message)
+        self.failure = failure
 
 
 class EffectFailed(RemudaError):

@@ -30,7 +30,7 @@ async def start_session(world: World, effect: StartSession) -> Report:
         options=effect.options,
     )
     try:
-        session = await backend(launch, live.listen)
+        session = await backend(launch, live.listen, live.ask)
     except BaseException:
         live.close()
         raise

@@ -5,7 +5,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from remuda.agents import Backend, Ended, ModelCall, Session, Text, Thought, ToolCall, Update, Wire
+from remuda.agents import (
+    Answered,
+    Asked,
+    Backend,
+    Ended,
+    ModelCall,
+    Retry,
+    Session,
+    Text,
+    Thought,
+    ToolCall,
+    Update,
+    Wire,
+)
 from remuda.domain.commands import Report, ReportOutput, ReportSessionEnded, ReportUsage
 from remuda.store.output import DEFAULT_LINES, Entry, OutputRing
 from remuda.store.transcript import Transcript, session_path
@@ -68,8 +81,15 @@ class Live:
             case ToolCall():
                 text = update.arguments if update.status == "started" else update.result
                 self.say("tool", text[:LONGEST_TOOL_TEXT], name=update.name, status=update.status)
+            case Retry():
+                self.say("note", f"the model's service said {update.failure}; try {update.attempt} follows")
             case ModelCall():
                 self._world.tell(ReportUsage(self.agent, self.epoch, self.turn, update.number, update.usage))
+
+    async def ask(self, asked: Asked) -> Answered:
+        """Every tool is allowed, and the transcript says so."""
+        self.say("note", f"allowed to use {asked.tool}")
+        return Answered(allow=True)
 
     def say(self, kind: str, text: str, *, name: str = "", status: str = "") -> None:
         self._transcript.add(Entry(self._world.clock(), self.turn, kind, text, name, status))  # type: ignore[arg-type]

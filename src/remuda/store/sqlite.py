@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import apsw
 
-from remuda.domain.errors import Conflict, RemudaError, StoreFailed
+from remuda.domain.errors import Conflict, RemudaError, StoreCorrupt, StoreFailed
 from remuda.domain.events import Recorded
 from remuda.domain.evolve import evolve
 from remuda.domain.state import State
@@ -22,7 +22,7 @@ from remuda.store import Head
 from remuda.store.codec import SHAPE, decode_event, decode_state, encode_event, encode_state
 from remuda.store.file import explain, open_log
 
-_INSERT = "insert into events (seq, at, cause, kind, agent, data) values (?, ?, ?, ?, ?, ?)"
+INSERT = "insert into events (seq, at, cause, kind, agent, data) values (?, ?, ?, ?, ?, ?)"
 _READ = "select seq, at, cause, kind, data from events where seq > ? order by seq limit ?"
 _SNAPSHOTS = "select data from snapshots where shape = ? order by seq desc"
 _SAVE = "insert or replace into snapshots (seq, shape, data) values (?, ?, ?)"
@@ -107,7 +107,7 @@ class SqliteStore:
         try:
             rows = list(self._rows(group))
             with self._db:
-                self._db.executemany(_INSERT, rows)
+                self._db.executemany(INSERT, rows)
                 for job in group:
                     if job.snapshot:
                         self._db.execute(_SAVE, job.snapshot)
@@ -153,9 +153,13 @@ def restore(db: apsw.Connection, path: Path) -> State:
     try:
         state = _snapshot(db)
         for record in read_records(db, state.seq, -1):
+            if record.seq != state.seq + 1:
+                raise LookupError(f"event {state.seq + 1} is missing")
             evolve(state, record)
     except apsw.Error as error:
         raise explain(path, error) from error
+    except (StoreCorrupt, AssertionError, LookupError, UnicodeDecodeError) as error:
+        raise StoreCorrupt(f"{path} is damaged ({error}); `remuda doctor --repair` saves what can be read") from error
     return state
 
 

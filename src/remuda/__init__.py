@@ -4,11 +4,12 @@ async with remuda.open(path) as runtime:
     await runtime.spawn(...)
 """
 
+from remuda.version import __version__
+
 TYPE_CHECKING = False  # as in `typing`, whose import every `remuda` command would wait for
 if TYPE_CHECKING:
     from remuda.runtime.compose import open_runtime as open  # noqa: A004  (`remuda.open` is how it is read)
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "open"]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec import Raw
 
-from remuda import __version__
 from remuda.agents import Ended, Launch, Listen, TurnResult, Update
 from remuda.agents.acp_codec import PROTOCOL_VERSION, Reading, openings, permit, session_id
 from remuda.agents.jsonrpc import (
@@ -29,6 +28,7 @@ from remuda.agents.jsonrpc import (
 from remuda.agents.process import Child
 from remuda.domain.errors import AgentFault, Conflict, RemudaError
 from remuda.domain.state import Outcome
+from remuda.version import __version__
 
 START_TIMEOUT = 30.0
 
@@ -127,7 +127,8 @@ class AcpSession:
             raise AgentFault("the agent opened a session without an id, so nobody could speak to it")
         self._open = True
         if method != "session/new":
-            self._preface = ""  # the conversation has them already
+            self._preface = ""  # the conversation has it already
+            self._reading.resumed()
 
     def _turn_result(self, reply: Answer | Failure) -> TurnResult:
         if isinstance(reply, Failure):
@@ -156,12 +157,12 @@ class AcpSession:
 
     def _hear(self, heard: str | RemudaError) -> None:
         if isinstance(heard, RemudaError):
-            return self._break(heard)
-        try:
-            self._take(decode(heard))
-        except AgentFault as fault:
-            self._break(fault)
-        return None
+            self._break(heard)
+        elif not self._fault:  # after a fault the lines are only logged: what they belong to is uncertain
+            try:
+                self._take(decode(heard))
+            except AgentFault as fault:
+                self._break(fault)
 
     def _take(self, message: Message) -> None:
         match message:

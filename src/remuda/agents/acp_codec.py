@@ -181,7 +181,7 @@ class Reading:
         self._context = 0
         self._window = 0
         self._cost: int | None = None  # the session's, as last told
-        self._counted = 0  # how much of it is in a ModelCall already
+        self._counted: int | None = 0  # how much of it is in a ModelCall already, if that is known
         self._each_call_told = False  # then the total at the end of a turn would count everything twice
 
     def replay(self, params: Raw) -> None:
@@ -189,7 +189,15 @@ class Reading:
         match _change(params):
             case _UsageChanged() as change:
                 self._note(change)
-                self._counted = self._cost or 0
+                if self._cost is not None:
+                    self._counted = self._cost
+
+    def resumed(self) -> None:
+        """The agent's cost may go on from that of earlier processes: the first it tells is only where to count from.
+
+        The call that it is told with stays without a price. To count the whole past once more would be worse.
+        """
+        self._counted = self._cost
 
     def update(self, params: Raw) -> Sequence[Update]:
         match _change(params):
@@ -245,13 +253,14 @@ class Reading:
         self._window = self._window if change.size is None else change.size
         if change.cost and change.cost.currency.upper() == "USD":
             self._cost = _nanousd(change.cost.amount)
-            if self._cost < self._counted:  # the agent began to count anew
+            if self._counted and self._cost < self._counted:  # the agent began to count anew
                 self._counted = 0
 
     def _call(self, tokens: _Tokens) -> ModelCall:
         self._calls += 1
-        cost = None if self._cost is None else self._cost - self._counted
-        self._counted = self._cost or 0
+        cost = None if self._cost is None or self._counted is None else self._cost - self._counted
+        if self._cost is not None:
+            self._counted = self._cost
         usage = Usage(
             input_tokens=tokens.input_tokens or 0,
             output_tokens=tokens.output_tokens or 0,

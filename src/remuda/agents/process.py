@@ -139,9 +139,11 @@ class Pipes(asyncio.SubprocessProtocol):
         ended = Ended(code := self.transport.get_returncode(), describe(code), self.stderr_text())
         self.over.set_result(ended)
         self.transport.close()
-        self._log_unfinished_lines()
         by = " (ended by Remuda)" if self.ending else ""
-        self._break(AgentFault(f"the agent's process {ended.detail}{by}{self.evidence()}"))
+        try:
+            self._log_unfinished_lines()
+        finally:
+            self._break(AgentFault(f"the agent's process {ended.detail}{by}{self.evidence()}"))
 
     def _log_unfinished_lines(self) -> None:
         # Half a line is kept for the transcript but not interpreted: it would hide why the process died.

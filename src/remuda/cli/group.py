@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "retire": ("tell", "End an agent for good"),
     "events": ("events", "Show what happened"),
     "doctor": ("doctor", "Check that all is well, and repair what is not"),
+    "demo": ("demo", "Watch scripted agents at work, and a hard kill in the middle of it"),
     "version": ("version", "Say which version this is"),
     "completion": ("completion", "Print the completion script for a shell"),
     "dev": ("dev", "For developers of Remuda"),

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from remuda.cli.call import Broken, NotUp, connect, exchange, receive, send
-from remuda.domain.decide import NAME
 from remuda.domain.errors import Refused, RemudaError, UnknownAgent
+from remuda.domain.text import NAME
 from remuda.runtime.place import Place, find_place
 
 

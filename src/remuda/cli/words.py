@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from remuda.domain.decide import LONGEST_TEXT
 from remuda.domain.errors import Invalid
+from remuda.domain.text import LONGEST_TEXT
 
 
 def text_of(what: str, value: str) -> str:

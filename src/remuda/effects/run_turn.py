@@ -17,8 +17,8 @@ async def run_turn(world: World, effect: RunTurn) -> Report | None:
     if live is None or live.epoch != effect.epoch or live.session is None:
         raise EffectFailed(f"session {effect.epoch} of {effect.agent} is not running here")
     async with live.in_turn:
-        text = prompt_text(effect.message, live.preamble)
-        live.turn, live.preamble = effect.turn, ""
+        text = prompt_text(effect.message)
+        live.turn = effect.turn
         live.say("prompt", effect.message.text, name=effect.message.author)
         try:
             result = await live.session.prompt(text)
@@ -32,11 +32,9 @@ async def run_turn(world: World, effect: RunTurn) -> Report | None:
     return ReportTurnEnded(effect.agent, effect.epoch, effect.turn, result.outcome, result.stop_reason, result.error)
 
 
-def prompt_text(message: Message, preamble: str) -> str:
+def prompt_text(message: Message) -> str:
     """What the agent reads. Mail from others says who wrote it; a user's words come as they are."""
     text = message.text
     if message.sender is not Sender.USER:
         text = f"[from {message.author}] {text}"
-    if message.attempts:
-        text = AGAIN + text
-    return f"{preamble}\n\n{text}" if preamble else text
+    return AGAIN + text if message.attempts else text

@@ -16,7 +16,7 @@ async def start_session(world: World, effect: StartSession) -> Report:
         await before.end(gentle=False)
     backend = world.backend(effect.backend)
     token = secrets.token_urlsafe(24)
-    live = Live(world, effect.agent, effect.epoch, token, "" if effect.resumes else effect.instructions)
+    live = Live(world, effect.agent, effect.epoch, token)
     launch = Launch(
         agent=effect.agent,
         epoch=effect.epoch,

@@ -35,9 +35,8 @@ class World:
 class Live:
     """One session that is alive here: what it says goes to its transcript at once and to the loop soon."""
 
-    def __init__(self, world: World, agent: str, epoch: int, token: str, preamble: str) -> None:
+    def __init__(self, world: World, agent: str, epoch: int, token: str) -> None:
         self.agent, self.epoch, self.token = agent, epoch, token
-        self.preamble = preamble  # said before the first prompt of a new conversation
         self.turn = 0
         self.fault = ""  # why we gave up on it, if we did
         self.session: Session | None = None
@@ -101,7 +100,8 @@ class Live:
         self._watching = asyncio.ensure_future(self._report_death(session))
 
     async def _report_death(self, session: Session) -> None:
-        ended = await session.gone()
+        await session.gone()
+        ended = await session.end(gentle=False)  # what it started may have outlived it
         async with self.in_turn:
             if self._world.live.get(self.agent) is self:
                 del self._world.live[self.agent]

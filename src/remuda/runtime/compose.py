@@ -34,7 +34,7 @@ async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
     """The runtime of the project that a folder belongs to, until the block is left. Conflict when it has one."""
     place = make_place(find_place(folder).root)
     with Hold(place):
-        swept = process.sweep(place.mark)
+        swept = await asyncio.to_thread(process.sweep, f"{place.mark}/")
         if swept:
             log.warning("ended %d processes that an earlier runtime left behind", len(swept))
         check_log(place)

@@ -92,6 +92,7 @@ def environment(place: Place) -> Callable[[str, str], dict[str, str]]:
             "REMUDA_PROJECT": str(place.root),
             "REMUDA_AGENT": agent,
             "REMUDA_TOKEN": token,
+            "REMUDA_SCRIPTED_MEMORY": str(place.state / "scripted"),
             "PATH": os.pathsep.join((commands, os.environ.get("PATH", os.defpath))),
         }
 

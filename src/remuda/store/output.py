@@ -71,7 +71,8 @@ def _told(entry: Entry) -> list[str]:
         case "prompt":
             return [f"» {entry.name}: {line}" for line in entry.text.splitlines()]
         case "tool":
-            return [f"· {entry.name} {entry.status}" + (f": {entry.text}" if entry.text else "")]
+            first, *rest = entry.text.strip().splitlines() or [""]
+            return [f"· {entry.name} {entry.status}" + (f": {first}" if first else ""), *(f"  {line}" for line in rest)]
         case "thought":
             return [f"(thinks) {line}" for line in entry.text.splitlines()]
         case "stderr":

@@ -152,7 +152,7 @@ def restore(db: apsw.Connection, path: Path) -> State:
     """The newest snapshot this program can read, and the events after it."""
     try:
         state = _snapshot(db)
-        for record in read_records(db, state.seq, -1):
+        for record in read_records(db, state.seq):
             if record.seq != state.seq + 1:
                 raise LookupError(f"event {state.seq + 1} is missing")
             evolve(state, record)
@@ -172,7 +172,7 @@ def _snapshot(db: apsw.Connection) -> State:
     return State()
 
 
-def read_records(db: apsw.Connection, after: int, limit: int) -> Iterator[Recorded]:
+def read_records(db: apsw.Connection, after: int, limit: int = -1) -> Iterator[Recorded]:
     for seq, at, cause, kind, data in db.execute(_READ, (after, limit)):
         yield Recorded(seq, at, cause, decode_event(seq, kind, data))
 

@@ -180,6 +180,7 @@ def hang(turn: Turn, step: Json) -> None:
     from threading import Event
 
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    think(turn, {"think": "Now deaf."})  # so that who waits for it knows from when on SIGTERM is in vain
     Event().wait(seconds)
 
 

@@ -1,0 +1,243 @@
+"""The ACP client against programs that break the rules of the protocol."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from adapters.agent_kit import WITHIN, Recorder, alive, launch_in, until
+from remuda.agents import Text, TurnResult, Wire
+from remuda.agents.acp import AcpSession, open_session
+from remuda.domain.errors import AgentFault, Conflict
+from remuda.domain.state import Outcome
+
+# An agent in a few lines: answers each request with what `replies` holds for its method, in order.
+PUPPET = """
+import json, sys
+replies = json.loads(sys.argv[1])
+for line in sys.stdin:
+    asked = json.loads(line)
+    for reply in replies.get(asked.get("method", "answer"), []):
+        if isinstance(reply, dict) and reply.get("id") == "asked":
+            reply = {**reply, "id": asked["id"]}
+        print(reply if isinstance(reply, str) else json.dumps(reply), flush=True)
+"""
+WELCOME = {"id": "asked", "result": {"protocolVersion": 1, "agentCapabilities": {}}}
+OPENED = {"id": "asked", "result": {"sessionId": "s1"}}
+DONE = {"id": "asked", "result": {"stopReason": "end_turn"}}
+
+
+def puppet(**replies: list[object]) -> list[str]:
+    table = {"initialize": [WELCOME], "session/new": [OPENED], "session/prompt": [DONE]}
+    table.update({name.replace("__", "/"): reply for name, reply in replies.items()})  # type: ignore[misc]
+    return [sys.executable, "-I", "-S", "-c", PUPPET, json.dumps(table)]
+
+
+def update(**fields: object) -> dict[str, object]:
+    return {"method": "session/update", "params": {"sessionId": "s1", "update": fields}}
+
+
+def says(text: str) -> dict[str, object]:
+    return update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": text})
+
+
+def one_turn(folder: Path, argv: list[str], heard: Recorder | None = None, **fields: object) -> TurnResult:
+    async def story() -> TurnResult:
+        session = await open_session(argv, launch_in(folder, **fields), heard or Recorder(), patience=WITHIN)
+        try:
+            return await session.prompt("go")
+        finally:
+            await session.end(gentle=False)
+
+    return asyncio.run(story())
+
+
+def test_the_raw_line_is_heard_before_its_meaning(tmp_path: Path) -> None:
+    heard = Recorder()
+    one_turn(tmp_path, puppet(session__prompt=[says("hello"), DONE]), heard)
+    at = heard.updates.index(Text("hello"))
+    before = heard.updates[at - 1]
+    assert isinstance(before, Wire)
+    assert '"hello"' in before.line
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        ("end_turn", Outcome.COMPLETED),
+        ("max_tokens", Outcome.COMPLETED),
+        ("max_turn_requests", Outcome.COMPLETED),
+        ("refusal", Outcome.FAILED),
+        ("cancelled", Outcome.FAILED),
+        ("unheard_of", Outcome.FAILED),
+    ],
+)
+def test_each_stop_reason_has_its_outcome(tmp_path: Path, reason: str, outcome: Outcome) -> None:
+    result = one_turn(tmp_path, puppet(session__prompt=[{"id": "asked", "result": {"stopReason": reason}}]))
+    assert (result.outcome, result.stop_reason) == (outcome, reason)
+    assert bool(result.error) == (outcome is Outcome.FAILED)
+
+
+def test_an_error_to_the_prompt_fails_the_turn_with_its_message(tmp_path: Path) -> None:
+    error = {"id": "asked", "error": {"code": -32603, "message": "out of credit"}}
+    assert one_turn(tmp_path, puppet(session__prompt=[error])) == TurnResult(Outcome.FAILED, "error", "out of credit")
+
+
+def test_a_line_that_is_not_json_is_a_fault_and_still_on_the_wire_log(tmp_path: Path) -> None:
+    heard = Recorder()
+    with pytest.raises(AgentFault, match="Segmentation fault"):
+        one_turn(tmp_path, puppet(session__prompt=["Segmentation fault"]), heard)
+    assert "Segmentation fault" in heard.lines("agent")
+
+
+def test_permission_is_given_once(tmp_path: Path) -> None:
+    heard = Recorder()
+    options = [
+        {"optionId": "no", "kind": "reject_once", "name": "No"},
+        {"optionId": "always", "kind": "allow_always", "name": "Always"},
+        {"optionId": "once", "kind": "allow_once", "name": "Once"},
+    ]
+    ask = {"id": "q1", "method": "session/request_permission", "params": {"options": options}}
+    one_turn(tmp_path, puppet(session__prompt=[ask, DONE]), heard)
+    assert json.loads(heard.lines("remuda")[-1]) == {
+        "jsonrpc": "2.0",
+        "id": "q1",
+        "result": {"outcome": {"outcome": "selected", "optionId": "once"}},
+    }
+
+
+def test_a_request_that_we_do_not_serve_is_answered_as_unknown(tmp_path: Path) -> None:
+    heard = Recorder()
+    one_turn(tmp_path, puppet(session__prompt=[{"id": 9, "method": "fs/read_text_file", "params": {}}, DONE]), heard)
+    assert json.loads(heard.lines("remuda")[-1])["error"]["code"] == -32601
+
+
+def test_notifications_and_updates_that_nobody_knows_are_passed_over(tmp_path: Path) -> None:
+    strange = [{"method": "_vendor/thing", "params": {}}, update(sessionUpdate="plan", entries=[]), update(odd=1)]
+    assert one_turn(tmp_path, puppet(session__prompt=[*strange, DONE])).outcome is Outcome.COMPLETED
+
+
+def test_an_agent_of_another_protocol_version_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AgentFault, match="version 7"):
+        one_turn(tmp_path, puppet(initialize=[{"id": "asked", "result": {"protocolVersion": 7}}]))
+
+
+def test_an_agent_that_wants_a_login_says_so(tmp_path: Path) -> None:
+    error = {"id": "asked", "error": {"code": -32000, "message": "Authentication required"}}
+    with pytest.raises(AgentFault, match="Authentication required"):
+        one_turn(tmp_path, puppet(session__new=[error]))
+
+
+def test_an_agent_that_does_not_answer_is_given_up_and_killed(tmp_path: Path) -> None:
+    code = "import os,sys,time; print('asleep', os.getpid(), file=sys.stderr, flush=True); time.sleep(600)"
+    heard = Recorder()
+
+    async def story() -> None:
+        opening = asyncio.create_task(
+            open_session([sys.executable, "-I", "-S", "-c", code], launch_in(tmp_path), heard, patience=1.0)
+        )
+        await until(lambda: bool(heard.lines("stderr")) or opening.done())
+        await opening
+
+    with pytest.raises(AgentFault, match=r"did not start within 1 s(.|\n)*asleep"):
+        asyncio.run(story())
+    assert not alive(int(heard.lines("stderr")[0].split()[1]))
+
+
+def test_giving_up_on_the_start_leaves_no_process(tmp_path: Path) -> None:
+    heard = Recorder()
+    code = "import os,sys,time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(600)"
+
+    async def story() -> None:
+        argv = [sys.executable, "-I", "-S", "-c", code]
+        opening = asyncio.create_task(open_session(argv, launch_in(tmp_path), heard))
+        await until(lambda: bool(heard.lines("stderr")))
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert not alive(int(heard.lines("stderr")[0]))
+
+    asyncio.run(story())
+
+
+def welcome(**capabilities: object) -> dict[str, object]:
+    return {"id": "asked", "result": {"protocolVersion": 1, "agentCapabilities": capabilities}}
+
+
+CAN_RESUME = welcome(loadSession=True, sessionCapabilities={"resume": {}})
+CAN_LOAD = welcome(loadSession=True)
+UNKNOWN = {"id": "asked", "error": {"code": -32002, "message": "unknown session"}}
+EMPTY = {"id": "asked", "result": None}
+
+
+@pytest.mark.parametrize(
+    ("replies", "asked", "ref"),
+    [
+        ({"initialize": [CAN_RESUME], "session__resume": [EMPTY]}, ["session/resume"], "old"),
+        ({"initialize": [CAN_LOAD], "session__load": [EMPTY]}, ["session/load"], "old"),
+        ({}, ["session/new"], "s1"),
+        ({"initialize": [CAN_LOAD], "session__load": [UNKNOWN]}, ["session/load", "session/new"], "s1"),
+    ],
+    ids=["resume", "load", "neither", "forgotten"],
+)
+def test_a_conversation_is_resumed_by_the_best_way_the_agent_has(
+    tmp_path: Path, replies: dict[str, list[object]], asked: list[str], ref: str
+) -> None:
+    heard = Recorder()
+
+    async def story() -> str:
+        session = await open_session(puppet(**replies), launch_in(tmp_path, resume="old"), heard)
+        await session.end(gentle=False)
+        return session.ref
+
+    assert asyncio.run(story()) == ref
+    assert [json.loads(line)["method"] for line in heard.lines("remuda")][1:] == asked
+
+
+def test_replayed_history_is_not_new_output(tmp_path: Path) -> None:
+    heard = Recorder()
+    replies: dict[str, list[object]] = {
+        "session__load": [says("long ago"), EMPTY],
+        "session__prompt": [says("now"), DONE],
+    }
+    one_turn(tmp_path, puppet(initialize=[CAN_LOAD], **replies), heard, resume="old")
+    assert heard.text() == "now"
+
+
+def test_money_spent_before_the_resume_is_not_counted_again(tmp_path: Path) -> None:
+    heard = Recorder()
+    old = update(sessionUpdate="usage_update", used=10, size=100, cost={"amount": 2.5, "currency": "USD"})
+    new = update(sessionUpdate="usage_update", used=20, size=100, cost={"amount": 2.75, "currency": "USD"})
+    argv = puppet(initialize=[CAN_LOAD], session__load=[old, EMPTY], session__prompt=[new, DONE])
+    one_turn(tmp_path, argv, heard, resume="old")
+    assert [call.usage.cost_nanousd for call in heard.calls()] == [250_000_000]
+
+
+def test_instructions_go_ahead_of_the_first_prompt_only(tmp_path: Path) -> None:
+    heard = Recorder()
+
+    async def story() -> None:
+        session = await open_session(puppet(), launch_in(tmp_path, instructions="Be brief."), heard)
+        await session.prompt("one")
+        await session.prompt("two")
+        await session.end(gentle=False)
+
+    asyncio.run(story())
+    prompts = [json.loads(line)["params"]["prompt"] for line in heard.lines("remuda")[2:]]
+    assert [[block["text"] for block in blocks] for blocks in prompts] == [["Be brief.", "one"], ["two"]]
+
+
+def test_one_session_runs_one_turn_at_a_time(tmp_path: Path) -> None:
+    async def story() -> None:
+        session: AcpSession = await open_session(puppet(session__prompt=[]), launch_in(tmp_path), Recorder())
+        first = asyncio.create_task(session.prompt("one"))
+        await asyncio.sleep(0)
+        with pytest.raises(Conflict):
+            await session.prompt("two")
+        await session.end(gentle=False)
+        with pytest.raises(AgentFault, match="ended by Remuda"):
+            await first
+
+    asyncio.run(story())

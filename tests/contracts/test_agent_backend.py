@@ -1,0 +1,179 @@
+"""What every backend promises, whatever program is behind it. A new row of the catalog joins by its name here.
+
+`REQUESTS` says how to make that backend do a thing; for a real model the sentence is the same and the playbook line is
+noise that it may ignore.
+"""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from adapters.agent_kit import WITHIN, Recorder, alive, launch_in, scripted_options, steps, until
+from remuda.agents import Session, Text, Wire
+from remuda.agents.catalog import backend
+from remuda.agents.strays import marked
+from remuda.domain.errors import AgentFault
+from remuda.domain.state import Outcome
+
+REQUESTS: dict[str, dict[str, str]] = {
+    "scripted": {
+        "speak": steps({"say": "Good morning to you."}, {"use": {"input": 10, "output": 5, "cost_usd": 0.001}}),
+        "use a tool": steps({"run": ["echo", "hello"]}),
+        "work for ever": steps({"say": "Working."}, {"hang": True}),
+        "remember": steps({"recall": True}),
+    },
+}
+
+Story = Callable[[Session, Recorder], Awaitable[None]]
+
+
+@pytest.fixture(params=sorted(REQUESTS))
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def tell(name: str, folder: Path, story: Story, **fields: object) -> Recorder:
+    """Run a story with a fresh session, and see to it that nothing of it stays."""
+    heard = Recorder()
+    launch = launch_in(folder, backend=name, options=scripted_options(folder), **fields)
+
+    async def with_session() -> None:
+        session = await backend(name)(launch, heard)
+        try:
+            async with asyncio.timeout(WITHIN):
+                await story(session, heard)
+        finally:
+            await session.end(gentle=False)
+
+    asyncio.run(with_session())
+    assert launch.mark not in dict(marked()).values()
+    return heard
+
+
+def test_a_turn_completes_and_its_text_and_usage_are_heard(name: str, tmp_path: Path) -> None:
+    async def story(session: Session, _: Recorder) -> None:
+        assert (await session.prompt(REQUESTS[name]["speak"])).outcome is Outcome.COMPLETED
+
+    heard = tell(name, tmp_path, story)
+    assert heard.text()
+    assert [call.number for call in heard.calls()] == list(range(1, len(heard.calls()) + 1))
+    assert sum(call.usage.output_tokens for call in heard.calls()) > 0
+
+
+def test_every_meaning_follows_the_line_it_was_read_from(name: str, tmp_path: Path) -> None:
+    async def story(session: Session, _: Recorder) -> None:
+        await session.prompt(REQUESTS[name]["speak"])
+
+    line = ""
+    for update in tell(name, tmp_path, story).updates:
+        match update:
+            case Wire("agent", line):
+                pass
+            case Text(text):
+                assert json.dumps(text) in line
+
+
+def test_a_tool_is_heard_when_it_starts_and_when_it_is_done(name: str, tmp_path: Path) -> None:
+    async def story(session: Session, _: Recorder) -> None:
+        await session.prompt(REQUESTS[name]["use a tool"])
+
+    tools = tell(name, tmp_path, story).tools()
+    assert [tool.status for tool in tools] == ["started", "completed"]
+    assert len({tool.id for tool in tools}) == 1
+
+
+def test_a_cancelled_turn_ends_as_failed_and_the_session_lives(name: str, tmp_path: Path) -> None:
+    async def story(session: Session, heard: Recorder) -> None:
+        turn = asyncio.create_task(session.prompt(REQUESTS[name]["work for ever"]))
+        await until(lambda: bool(heard.text()))
+        await session.cancel()
+        result = await turn
+        assert (result.outcome, result.stop_reason) == (Outcome.FAILED, "cancelled")
+        assert (await session.prompt(REQUESTS[name]["speak"])).outcome is Outcome.COMPLETED
+
+    tell(name, tmp_path, story)
+
+
+def test_a_cancel_between_turns_does_nothing(name: str, tmp_path: Path) -> None:
+    async def story(session: Session, _: Recorder) -> None:
+        await session.cancel()
+        assert (await session.prompt(REQUESTS[name]["speak"])).outcome is Outcome.COMPLETED
+
+    tell(name, tmp_path, story)
+
+
+@pytest.mark.parametrize("gentle", [True, False])
+def test_ending_in_the_middle_of_a_turn_is_a_fault_for_who_waits(name: str, tmp_path: Path, gentle: bool) -> None:
+    async def story(session: Session, heard: Recorder) -> None:
+        turn = asyncio.create_task(session.prompt(REQUESTS[name]["work for ever"]))
+        await until(lambda: bool(heard.text()))
+        ended = await session.end(gentle=gentle)
+        with pytest.raises(AgentFault):
+            await turn
+        assert (await session.gone()).returncode == ended.returncode
+
+    tell(name, tmp_path, story)
+
+
+def test_a_session_that_is_over_says_so_and_ends_again_without_harm(name: str, tmp_path: Path) -> None:
+    async def story(session: Session, _: Recorder) -> None:
+        first = await session.end(gentle=True)
+        assert await session.end(gentle=False) == first
+        await session.cancel()
+        with pytest.raises(AgentFault):
+            await session.prompt(REQUESTS[name]["speak"])
+
+    tell(name, tmp_path, story)
+
+
+def test_killed_from_outside_the_session_is_gone_and_its_turn_a_fault(name: str, tmp_path: Path) -> None:
+    async def story(session: Session, heard: Recorder) -> None:
+        turn = asyncio.create_task(session.prompt(REQUESTS[name]["work for ever"]))
+        await until(lambda: bool(heard.text()))
+        pids = [pid for pid, mark in marked() if mark == our_mark]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(AgentFault):
+            await turn
+        assert (await session.gone()).returncode not in (0, None)
+        assert not any(alive(pid) for pid in pids)
+
+    our_mark = f"outside-{tmp_path.name}"
+    tell(name, tmp_path, story, mark=our_mark)
+
+
+def test_a_conversation_goes_on_in_a_new_process(name: str, tmp_path: Path) -> None:
+    refs = []
+
+    async def first(session: Session, _: Recorder) -> None:
+        await session.prompt(REQUESTS[name]["speak"])
+        refs.append(session.ref)
+
+    async def second(session: Session, _: Recorder) -> None:
+        assert session.ref == refs[0]
+        await session.prompt(REQUESTS[name]["remember"])
+
+    tell(name, tmp_path, first)
+    heard = tell(name, tmp_path, second, resume=refs[0])
+    assert "2" in heard.text()
+    assert "Good morning" not in heard.text()
+
+
+def test_two_sessions_do_not_mix(name: str, tmp_path: Path) -> None:
+    async def story(session: Session, heard: Recorder) -> None:
+        other_heard = Recorder()
+        launch = launch_in(tmp_path, backend=name, options=scripted_options(tmp_path))
+        other = await backend(name)(launch, other_heard)
+        try:
+            await asyncio.gather(*(each.prompt(REQUESTS[name]["speak"]) for each in (session, other)))
+            assert session.ref != other.ref
+            assert heard.text() == other_heard.text()
+        finally:
+            await other.end(gentle=False)
+
+    tell(name, tmp_path, story)

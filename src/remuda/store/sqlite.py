@@ -23,7 +23,7 @@ from remuda.store import Head
 from remuda.store.codec import SHAPE, decode_event, decode_state, encode_event, encode_state
 from remuda.store.file import explain, open_log
 
-_INSERT = "insert into events (seq, at, cause, kind, agent, data) values (?, ?, ?, ?, ?, ?)"
+INSERT = "insert into events (seq, at, cause, kind, agent, data) values (?, ?, ?, ?, ?, ?)"
 _READ = "select seq, at, cause, kind, data from events where seq > ? order by seq limit ?"
 _SNAPSHOTS = "select data from snapshots where shape = ? and seq <= (select max(seq) from events) order by seq desc"
 _SAVE = "insert or replace into snapshots (seq, shape, data) values (?, ?, ?)"
@@ -112,7 +112,7 @@ class SqliteStore:
             rows = list(self._rows(group))
             last = rows[-1][0] if rows else self._seq
             with transaction(self._db):
-                self._db.executemany(_INSERT, rows)
+                self._db.executemany(INSERT, rows)
                 for job in group:
                     if job.snapshot:
                         self._save(job.snapshot, last)

@@ -71,6 +71,8 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         tell=tell,
         clock=time.time,
         environment=environment(place),
+        policy=settings.policy,
+        silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,
     )
     hands = Hands(lambda effect: perform(world, effect), submit)

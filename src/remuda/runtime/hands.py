@@ -7,8 +7,9 @@ from itertools import chain, repeat
 
 from remuda.domain.commands import Command, Report, ReportSessionEnded, ReportSessionFailed
 from remuda.domain.due import due
-from remuda.domain.effects import Effect, EndSession, Key, RunTurn, StartSession, key
-from remuda.domain.errors import RemudaError
+from remuda.domain.effects import Effect, EndSession, GiveAnswer, Key, Rest, RunTurn, StartSession, key
+from remuda.domain.errors import AgentFault, RemudaError
+from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.state import Agent
 
 log = logging.getLogger("remuda.hands")
@@ -22,17 +23,21 @@ RETRIES: Mapping[type[Effect], Callable[[], Iterator[float]]] = {
     StartSession: lambda: iter((0.5, 2.0)),
     RunTurn: lambda: iter(()),
     EndSession: lambda: chain((0.5, 1.0, 2.0, 5.0), repeat(15.0)),
+    Rest: lambda: repeat(1.0),
+    GiveAnswer: lambda: repeat(1.0),
 }
+
+OF_PROCESS = (StartSession, RunTurn, EndSession)
 
 
 class Hands:
     def __init__(self, perform: Perform, submit: Callable[[Command], Awaitable[object]]) -> None:
         self._perform = perform
         self._submit = submit
-        # What was last begun for each agent. It stays when it is done: its report may still be on its way to the disk,
-        # and until that is there the state goes on owing what has been done.
-        self._begun: dict[str, tuple[Key, asyncio.Task[None]]] = {}
-        self._unfinished: dict[str, list[asyncio.Task[None]]] = {}  # that, and those told to leave off before it
+        # What was begun for each agent and is still owed. It stays when it is done: its report may still be on its way
+        # to the disk, and until that is there the state goes on owing what has been done.
+        self._begun: dict[str, dict[Key, asyncio.Task[None]]] = {}
+        self._unfinished: dict[str, list[asyncio.Task[None]]] = {}  # those, and what was told to leave off
         self._closed = False
 
     def owe(self, durable: Mapping[str, Agent], current: Mapping[str, Agent]) -> None:
@@ -41,24 +46,26 @@ class Hands:
         if self._closed:
             return
         for name, agent in durable.items():
-            effect = due(agent)
-            wanted = key(effect) if effect is not None else None
-            begun = self._begun.get(name)
-            if begun is not None:
-                if begun[0] == wanted:
-                    continue
-                begun[1].cancel()
-                del self._begun[name]
-            ahead = due(current[name])
-            if effect is not None and ahead is not None and key(ahead) == wanted:
-                self._begin(effect)
+            wanted = {key(effect): effect for effect in due(agent)}
+            begun = self._begun.pop(name, {})
+            for which in begun.keys() - wanted.keys():
+                begun.pop(which).cancel()
+            ahead = {key(effect) for effect in due(current[name])} if wanted.keys() - begun.keys() else set()
+            for which, effect in wanted.items():
+                if which not in begun and which in ahead:
+                    begun[which] = self._begin(effect)
+            if begun:
+                self._begun[name] = begun
 
-    def _begin(self, effect: Effect) -> None:
-        unfinished = self._unfinished.setdefault(effect.agent, [])
-        task = asyncio.ensure_future(self._do(effect, tuple(unfinished)))
+    def _begin(self, effect: Effect) -> asyncio.Task[None]:
+        # An agent has one process: what is done to it waits for what was done to it before. Nothing else waits.
+        lane = f"{effect.agent} process" if isinstance(effect, OF_PROCESS) else "beside"
+        unfinished = self._unfinished.setdefault(lane, [])
+        before = tuple(unfinished) if isinstance(effect, OF_PROCESS) else ()
+        task = asyncio.ensure_future(self._do(effect, before))
         task.add_done_callback(unfinished.remove)
         unfinished.append(task)
-        self._begun[effect.agent] = key(effect), task
+        return task
 
     async def _do(self, effect: Effect, before: tuple[asyncio.Task[None], ...]) -> None:
         if before:
@@ -80,16 +87,18 @@ class Hands:
             try:
                 return await self._perform(effect)
             except Exception as error:
-                delay = next(delays, None)
+                failure = error.failure if isinstance(error, AgentFault) else None
+                hopeless = failure is not None and REMEDY[failure].hopeless
+                delay = None if hopeless else next(delays, None)
                 log.warning("%s failed: %s%s", effect, error, "" if delay is None else f"; again in {delay} s")
                 if delay is None:
-                    return await self._give_up(effect, str(error) or repr(error))
+                    return await self._give_up(effect, str(error) or repr(error), failure)
                 await asyncio.sleep(delay)
 
-    async def _give_up(self, effect: Effect, error: str) -> Report:
+    async def _give_up(self, effect: Effect, error: str, failure: Failure | None) -> Report:
         """What to say of an effect that the world would not do."""
         if isinstance(effect, StartSession):
-            return ReportSessionFailed(effect.agent, effect.epoch, error)
+            return ReportSessionFailed(effect.agent, effect.epoch, error, failure)
         # Its process may be alive all the same, and is not to be called gone before it is.
         await self._try(EndSession(effect.agent, effect.epoch, gentle=False))
         return ReportSessionEnded(effect.agent, effect.epoch, error)

@@ -23,10 +23,11 @@ from remuda.runtime.runtime import Runtime, environment
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
 from remuda.watch.obituary import obituary
+from remuda.watch.question import question
 
 log = logging.getLogger("remuda")
 
-WATCHES = (obituary,)
+WATCHES = (obituary, question)
 
 
 @asynccontextmanager

@@ -45,12 +45,20 @@ class SqliteStore:
         self._loop = asyncio.get_running_loop()
         self._db = open_log(path)
         self._reading = open_log(path, readonly=True)
-        self._head = Head(_last_seq(self._db))
+        self._head = Head(self._last_seq())
         self._seq = self._head.seq
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="remuda-read")
         self._writer = threading.Thread(target=self._write_all, name="remuda-write", daemon=True)
         self._writer.start()
+
+    def _last_seq(self) -> int:
+        try:
+            return int(self._db.execute("select coalesce(max(seq), 0) from events").get)
+        except apsw.Error as error:
+            self._reading.close()
+            self._db.close()
+            raise explain(self._path, error) from error
 
     def append(self, records: Sequence[Recorded]) -> asyncio.Future[None]:
         return self._ask(records, None)
@@ -175,7 +183,3 @@ def _snapshot(db: apsw.Connection) -> State:
 def read_records(db: apsw.Connection, after: int, limit: int = -1) -> Iterator[Recorded]:
     for seq, at, cause, kind, data in db.execute(_READ, (after, limit)):
         yield Recorded(seq, at, cause, decode_event(seq, kind, data))
-
-
-def _last_seq(db: apsw.Connection) -> int:
-    return int(db.execute("select coalesce(max(seq), 0) from events").get)

@@ -127,7 +127,7 @@ def roster_text(agents: Sequence[Agent], now: float, *, width: int | None = None
 def _cells(agent: Agent, now: float) -> tuple[str, ...]:
     """Straight from the agent and not from its row: `remuda ps` waits for a thousand of these."""
     status, metrics, session = agent.status, agent.metrics, agent.session
-    used = tokens(metrics) if metrics.updated_at else 0
+    used = tokens(metrics)
     return (
         agent.name,
         agent.role,

@@ -158,6 +158,9 @@ def test_a_sender_is_whom_its_token_belongs_to_whatever_it_says(tmp_path: Path) 
             assert senders == [("coordinator", "coordinator"), ("agent", "ada"), ("user", "user")]
             child = await web.post("/v1/agents", {"hold": True}, Authorization=f"Bearer {token}")
             assert child.json["agent"]["parent"] == "ada"
+            for verb in ("pause", "stop", "retire"):
+                told = await web.post(f"/v1/agents/bob/{verb}", {}, Authorization=f"Bearer {token}")
+                assert "may not tell other agents" in told.json["message"]
             stop = await web.post("/v1/runtime/stop", None, Authorization=f"Bearer {token}")
             assert stop.json["error"] == "Refused"
             for header in ("Bearer nonsense", "Basic x", "Bearer"):

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from remuda.domain.commands import Command, PauseAgent, ResumeAgent, RetireAgent, SpawnAgent, StopAgent
-from remuda.domain.errors import RemudaError
+from remuda.domain.errors import Refused, RemudaError
 from remuda.domain.events import MessageQueued
 from remuda.domain.state import Sender
 from remuda.runtime.runtime import Caller, Runtime
@@ -117,7 +117,9 @@ TOLD: dict[str, Make] = {
 
 
 async def tell_agent(request: Request) -> Response:
-    caller_of(request)
+    caller = caller_of(request)
+    if caller.sender is Sender.AGENT:
+        raise Refused(f"{caller.author} may not tell other agents what to do; it may write to the coordinator")
     order, runtime = order_of(request), runtime_of(request)
     body = await body_of(request, WhyBody)
     name = request.path_params["name"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,19 @@ def test_a_body_past_the_cap_is_refused_before_it_is_read_to_its_end(tmp_path: P
     asyncio.run(story())
 
 
+def test_a_caller_that_hangs_up_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with site(tmp_path) as web:
+            before = web.runtime.loop.shown.seq
+            with socket.socket(socket.AF_UNIX) as caller:
+                caller.connect(str(web.place.socket))
+                caller.sendall(b'POST /v1/agents HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"role": ')
+                await web.get("/v1/health")
+            assert (await web.get("/v1/health")).json["seq"] == before
+
+    asyncio.run(story())
+
+
 def test_a_refusal_names_what_is_possible(tmp_path: Path) -> None:
     async def story() -> None:
         async with site(tmp_path) as web:
@@ -144,6 +158,9 @@ def test_a_sender_is_whom_its_token_belongs_to_whatever_it_says(tmp_path: Path) 
             assert senders == [("coordinator", "coordinator"), ("agent", "ada"), ("user", "user")]
             child = await web.post("/v1/agents", {"hold": True}, Authorization=f"Bearer {token}")
             assert child.json["agent"]["parent"] == "ada"
+            for verb in ("pause", "stop", "retire"):
+                told = await web.post(f"/v1/agents/bob/{verb}", {}, Authorization=f"Bearer {token}")
+                assert "may not tell other agents" in told.json["message"]
             stop = await web.post("/v1/runtime/stop", None, Authorization=f"Bearer {token}")
             assert stop.json["error"] == "Refused"
             for header in ("Bearer nonsense", "Basic x", "Bearer"):
@@ -167,8 +184,6 @@ def test_the_socket_is_the_owners_alone_and_gone_afterwards(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("left", ["file", "socket"])
 def test_a_socket_that_a_dead_runtime_left_is_cleared_away(tmp_path: Path, left: str) -> None:
-    import socket
-
     place = make_place(tmp_path)
     if left == "file":
         place.socket.write_text("")

@@ -7,7 +7,7 @@ import msgspec
 from remuda.domain.lifecycle import Phase, Stage, Status
 from remuda.domain.state import Agent, Message, Metrics, Sender, Session, Turn
 from remuda.views.agent import detail, detail_text
-from remuda.views.roster import roster, roster_text
+from remuda.views.roster import chosen, roster, roster_text
 from remuda.views.text import columns
 
 NOW = 1000.0
@@ -20,7 +20,7 @@ def agent(name: str = "ada", **fields: Any) -> Agent:
 
 
 def shown(*agents: Agent, dead: bool = False, width: int | None = None, colour: bool = False) -> str:
-    return roster_text(roster({each.name: each for each in agents}, NOW, dead=dead), width=width, colour=colour)
+    return roster_text(chosen({each.name: each for each in agents}, dead=dead), NOW, width=width, colour=colour)
 
 
 def test_a_scripted_agent_is_never_shown_as_a_model() -> None:
@@ -69,7 +69,7 @@ def test_a_reason_that_would_colour_the_screen_does_not() -> None:
 
 
 def test_rows_are_plain_data_for_programs() -> None:
-    (row,) = msgspec.json.decode(msgspec.json.encode(roster({"ada": agent(phase=Phase.IDLE)}, NOW)))
+    (row,) = msgspec.json.decode(msgspec.json.encode(roster([agent(phase=Phase.IDLE)], NOW)))
     assert row["name"] == "ada"
     assert row["status"] == "pending"
     assert row["phase"] == "idle"

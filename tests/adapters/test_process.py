@@ -315,12 +315,13 @@ def test_only_a_variable_of_that_very_name_is_a_mark() -> None:
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="without setpriv only a sweep helps")
 def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
     """Killed hard, the supervisor can do nothing more; the kernel does it."""
+    mark = fresh_mark()
     code = (
         "import asyncio, pathlib\n"
         "from remuda.agents import Launch\n"
         "from remuda.agents.process import Child\n"
         "async def main():\n"
-        "    launch = Launch('ada', 1, 'x', pathlib.Path('.'), 'mark')\n"
+        f"    launch = Launch('ada', 1, 'x', pathlib.Path('.'), {mark!r})\n"
         "    child = await Child.start(['sleep', '600'], launch, lambda _: None, lambda _: None)\n"
         "    print(child.pid, flush=True)\n"
         "    await child.gone()\n"
@@ -335,6 +336,7 @@ def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
     supervisor.wait()
     supervisor.stdout.close()
     asyncio.run(until(lambda: not alive(child)))
+    assert sweep(mark) == []
 
 
 def _sleeper(mark: str, name: str = MARK) -> "subprocess.Popen[bytes]":

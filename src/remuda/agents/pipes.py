@@ -21,8 +21,9 @@ LINE_LIMIT = 16 * 1024 * 1024
 STDERR_LINE = 64 * 1024  # stderr is for people: a longer line is logged in pieces
 TAIL = 4096
 SLICE = 0.002  # seconds to take in lines before everything else on the loop has its turn
-SETTLE = 0.3  # seconds without a word, after the exit, until pipes that someone else holds open are given up
-SETTLED = 1.5  # ... and the most, when that someone goes on writing
+SETTLE = 0.03  # seconds between two looks, after the exit, at pipes that someone else holds open
+QUIET = 10  # looks without a word until they are given up
+AFTERWARDS = 1024 * 1024  # bytes that are read after the exit; the pipes themselves hold much less
 
 # Gets each line of the child's stdout, and at last why there will be no more.
 Hear = Callable[[str | RemudaError], None]
@@ -66,7 +67,8 @@ class Pipes(asyncio.SubprocessProtocol):
         self._unfinished = {STDOUT: Lines(), STDERR: Lines()}
         self._waiting: deque[tuple[int, bytes]] = deque()  # lines that have come and are not taken in yet
         self._held = False  # nothing is read while lines wait
-        self._heard_at = self._exited_at = monotonic()
+        self._room = AFTERWARDS
+        self._quiet = 0
         self._closed = False
         self._settling: asyncio.Handle | None = None
 
@@ -74,7 +76,9 @@ class Pipes(asyncio.SubprocessProtocol):
         self.transport = cast(asyncio.SubprocessTransport, transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._heard_at = monotonic()
+        self._quiet = 0
+        if self.exited:
+            self._room -= len(data)
         if fd == STDERR:
             self.tail = (self.tail + data)[-TAIL:]
         elif self._broken:  # still read, so that the child does not block, but no longer of use
@@ -88,7 +92,6 @@ class Pipes(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self.exited = True
-        self._exited_at = monotonic()
         self._settle()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the loop's signature
@@ -111,7 +114,7 @@ class Pipes(asyncio.SubprocessProtocol):
                 self._take(fd, line)
             except Exception as error:  # whoever waits for an answer must learn that none can come
                 self.fail(EffectFailed(f"a line of the agent's output could not be taken in: {error!r}"))
-        self._hold(bool(self._waiting))
+        self._hold(bool(self._waiting) or self._room <= 0)
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._take_in)
 
@@ -149,18 +152,23 @@ class Pipes(asyncio.SubprocessProtocol):
 
     # --- the end ---
 
+    def give_up(self) -> None:
+        """Whoever ends it can wait no longer for its last lines."""
+        if self.exited and not self.over.done():
+            self._finish()
+
     def _settle(self) -> None:
         """The process is gone. It is over when its pipes are read to their end, or nobody waits for it any longer."""
         if self._settling:
             self._settling.cancel()
         if self.over.done():
             return
-        now = monotonic()
-        read = not self._waiting and (self._closed or now - max(self._heard_at, self._exited_at) >= SETTLE)
-        if read or now - self._exited_at >= SETTLED:
+        if not self._waiting and (self._closed or self._quiet >= QUIET or self._room <= 0):
             self._finish()
-        else:
-            self._settling = asyncio.get_running_loop().call_later(SETTLE / 10, self._settle)
+            return
+        # Looks are counted and not seconds: on a machine that stood still nothing could have been read in them.
+        self._quiet += not self._waiting
+        self._settling = asyncio.get_running_loop().call_later(SETTLE, self._settle)
 
     def _finish(self) -> None:
         ended = Ended(code := self.transport.get_returncode(), describe(code), self.stderr_text())

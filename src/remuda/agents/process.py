@@ -152,6 +152,7 @@ class Child:
         killed = await asyncio.to_thread(self._kill_leaf) if self._leaf else set()
         self._signal(signal.SIGKILL)
         await asyncio.wait({self._pipes.over}, timeout=PATIENCE)
+        self._pipes.give_up()
         left: set[int] = set()
         if self._leaf and not await cgroup.emptied(self._leaf, deadline):
             left.update(self._leaf.pids())

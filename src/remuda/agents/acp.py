@@ -70,8 +70,6 @@ class AcpSession:
         self._fault: RemudaError | None = None
         self._open = False
         self._in_turn = False
-        self._at_rest = asyncio.Event()  # no turn is running
-        self._at_rest.set()
         self._ref = ""
         self._preface = launch.instructions  # goes ahead of the first prompt of a new conversation
 
@@ -104,7 +102,6 @@ class AcpSession:
         self._preface = ""
         blocks = [{"type": "text", "text": each} for each in texts]
         self._in_turn = True
-        self._at_rest.clear()
         try:
             return self._turn_result(await self._call("session/prompt", {"sessionId": self._ref, "prompt": blocks}))
         except RemudaError:
@@ -112,18 +109,13 @@ class AcpSession:
             raise
         finally:
             self._in_turn = False
-            self._at_rest.set()
 
     async def cancel(self) -> None:
         if self._in_turn:
             self.child.send(notice("session/cancel", {"sessionId": self._ref}))
 
     async def end(self, *, gentle: bool) -> Ended:
-        return await self.child.end(gentle=gentle, cancel=self._stop_turn)
-
-    async def _stop_turn(self) -> None:
-        await self.cancel()
-        await self._at_rest.wait()
+        return await self.child.end(gentle=gentle)
 
     async def gone(self) -> Ended:
         return await self.child.gone()

@@ -3,7 +3,8 @@
 from remuda.domain.commands import Report, ReportSessionEnded
 from remuda.domain.effects import EndSession
 from remuda.domain.errors import EffectFailed
-from remuda.effects.world import World, describe
+from remuda.effects.live import describe
+from remuda.effects.world import World
 
 
 async def end_session(world: World, effect: EndSession) -> Report:

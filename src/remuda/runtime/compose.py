@@ -18,15 +18,16 @@ from remuda.runtime.config import load_settings
 from remuda.runtime.hands import Hands
 from remuda.runtime.ids import new_id
 from remuda.runtime.loop import Loop
-from remuda.runtime.place import Hold, Place, find_place, make_place
+from remuda.runtime.place import Hold, Place, check_log, find_place, make_place
 from remuda.runtime.runtime import Runtime, environment
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
 from remuda.watch.obituary import obituary
+from remuda.watch.question import question
 
 log = logging.getLogger("remuda")
 
-WATCHES = (obituary,)
+WATCHES = (obituary, question)
 
 
 @asynccontextmanager
@@ -37,6 +38,7 @@ async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
         swept = await asyncio.to_thread(process.sweep, f"{place.mark}/")
         if swept:
             log.warning("ended %d processes that an earlier runtime left behind", len(swept))
+        check_log(place)
         store = SqliteStore(place.database)
         try:
             runtime = assemble(place, store, await store.restore())
@@ -70,6 +72,8 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         tell=tell,
         clock=time.time,
         environment=environment(place),
+        policy=settings.policy,
+        silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,
     )
     hands = Hands(lambda effect: perform(world, effect), submit)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from remuda.agents import catalog, process
+from remuda.agents import catalog, orphans, process
 from remuda.domain.commands import Command, Report, StartRuntime, StopRuntime
 from remuda.domain.errors import Refused
 from remuda.domain.state import State
@@ -34,7 +34,7 @@ WATCHES = (obituary, question)
 async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
     """The runtime of the project that a folder belongs to, until the block is left. Conflict when it has one."""
     place = make_place(find_place(folder).root)
-    with Hold(place):
+    with Hold(place), orphans.adopting():
         swept = await asyncio.to_thread(process.sweep, f"{place.mark}/")
         if swept:
             log.warning("ended %d processes that an earlier runtime left behind", len(swept))

@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec import Raw
 
-from remuda import __version__
 from remuda.agents import Ended, Launch, Listen, TurnResult, Update
 from remuda.agents.acp_codec import PROTOCOL_VERSION, Reading, openings, permit, session_id
 from remuda.agents.jsonrpc import (
@@ -29,6 +28,7 @@ from remuda.agents.jsonrpc import (
 from remuda.agents.process import Child
 from remuda.domain.errors import AgentFault, Conflict, RemudaError
 from remuda.domain.state import Outcome
+from remuda.version import __version__
 
 START_TIMEOUT = 30.0
 

@@ -26,10 +26,11 @@ from remuda.domain.lifecycle import Status
 from remuda.domain.state import State
 from remuda.runtime.place import Place
 from remuda.store.file import open_log
-from remuda.store.sqlite import records_after
+from remuda.store.sqlite import read_records
 
 PATIENCE = 50.0  # seconds for the whole of it; it takes about six
 LOOK_EVERY = 0.05
+PLAYBOOK_FOLDER = ".remuda/demo"
 REMUDA = (sys.executable, "-m", "remuda.cli.entry")
 
 
@@ -91,7 +92,7 @@ class Demo:
         except StoreFailed:
             return []  # the runtime is only just making it
         try:
-            return list(records_after(db, self.state.seq))
+            return list(read_records(db, self.state.seq))
         finally:
             db.close()
 
@@ -108,12 +109,12 @@ def demo(folder: Path | None) -> None:
     click.echo("Remuda demo: one coordinator, two workers, one hard kill. The agents are scripted, not models.\n")
     show = Demo(Place(make_repository(root)))
     show.type("init")
-    playbooks = write_playbooks(show.place)
+    write_playbooks(show.place)
     try:
         show.up()
         for name in PLAYBOOKS:
             role, parent = ("coordinator", ()) if name == "coordinator" else ("worker", ("--parent", "coordinator"))
-            show.type("spawn", role, "--name", name, *parent, "--option", f"playbook={playbooks / name}.json")
+            show.type("spawn", role, "--name", name, *parent, "--option", f"playbook={PLAYBOOK_FOLDER}/{name}.json")
         show.type("send", "coordinator", GOAL)
         show.watch_until(both_workers_are_in_the_middle(root))
         show.kill()
@@ -142,19 +143,19 @@ def make_repository(root: Path) -> Path:
     return root
 
 
-def write_playbooks(place: Place) -> Path:
-    folder = place.state / "demo"
+def write_playbooks(place: Place) -> None:
+    folder = place.root / PLAYBOOK_FOLDER
     folder.mkdir()
     for name, playbook in PLAYBOOKS.items():
         (folder / f"{name}.json").write_text(json.dumps(playbook, indent=2))
-    return folder
 
 
 def both_workers_are_in_the_middle(root: Path) -> Callable[[State], bool]:
     def check(state: State) -> bool:
-        workers = [agent for agent in state.agents.values() if agent.role == "worker"]
         written = (root / "farewell.py").exists() and (root / "test_farewell.py").exists()
-        return written and all(worker.status is Status.WORKING for worker in workers)
+        statuses = {name: agent.status for name, agent in state.agents.items()}
+        middle = {"coordinator": Status.READY, "worker-1": Status.WORKING, "worker-2": Status.WORKING}
+        return written and statuses == middle
 
     return check
 

@@ -3,7 +3,6 @@
 Nothing here asks for a status in order to permit a move. A decision proposes the move; the tables refuse it.
 """
 
-import re
 from collections.abc import Mapping
 
 from remuda.domain import reports
@@ -34,13 +33,11 @@ from remuda.domain.events import (
     SessionEnded,
 )
 from remuda.domain.evolve import spawned
-from remuda.domain.lifecycle import DEAD, Stage, Status, check_phase
+from remuda.domain.lifecycle import DEAD, Stage, Status, check_phase, check_resume
 from remuda.domain.state import Agent, Message, Outcome, State
+from remuda.domain.text import LONGEST_REASON, check_name, check_text
 
-NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 COORDINATOR = "coordinator"
-LONGEST_TEXT = 1 << 20
-LONGEST_REASON = 2000
 LONGEST_QUEUE = 1000
 
 Events = tuple[Event, ...]
@@ -104,10 +101,10 @@ def _decide_for_agent(
 
 
 def _spawn(state: State, command: SpawnAgent, now: float) -> Events:
-    _check_name("role", command.role)
+    check_name("role", command.role)
     name = command.name or _next_name(state, command.role)
-    _check_name("name", name)
-    _check_text("instructions", command.instructions, empty=True)
+    check_name("name", name)
+    _check_wishes(command)
     if name in state.agents:
         raise Refused(f"there is already an agent {name!r}; names are never used twice, also not those of the dead")
     if command.role == COORDINATOR:
@@ -131,6 +128,15 @@ def _spawn(state: State, command: SpawnAgent, now: float) -> Events:
     return (event, *draft.events)
 
 
+def _check_wishes(command: SpawnAgent) -> None:
+    check_text("instructions", command.instructions, empty=True)
+    check_text("the backend", command.backend, longest=LONGEST_REASON, empty=True)
+    check_text("the model", command.model, longest=LONGEST_REASON, empty=True)
+    for option, value in command.options:
+        check_text("an option", option, longest=LONGEST_REASON)
+        check_text(f"option {option}", value, empty=True)
+
+
 def _next_name(state: State, role: str) -> str:
     if role == COORDINATOR and COORDINATOR not in state.agents:
         return COORDINATOR
@@ -144,12 +150,13 @@ def _rest(draft: Draft, status: Status, why: str) -> None:
     """Leave work for a status without a process. An open turn is cut; its message waits at the head of the queue."""
     if status is Status.REAPED and not why:
         raise Invalid("reaping needs a reason: it is what the dead agent's body will say")
-    _check_text("the reason", why, longest=LONGEST_REASON, empty=True)
+    check_text("the reason", why, longest=LONGEST_REASON, empty=True)
     draft.move(status, why)
     draft.cut_turn(Outcome.INTERRUPTED, why or f"the agent was {status}")
 
 
 def _resume(draft: Draft) -> None:
+    check_resume(draft.agent.name, draft.agent.status)
     if draft.agent.status is Status.PENDING:
         draft.request_session("resumed")
         return
@@ -163,6 +170,7 @@ def _change_phase(draft: Draft, command: ChangePhase) -> None:
         raise Refused(f"{agent.name} is a {agent.role}; only workers have a phase")
     if agent.status in DEAD:
         raise Refused(f"{agent.name} is {agent.status}; the dead do not change")
+    check_text("a task", command.task, longest=LONGEST_REASON, empty=True)
     check_phase(agent.name, agent.phase, command.phase)
     draft.emit(PhaseChanged(agent.name, agent.phase, command.phase, command.task))
 
@@ -172,7 +180,9 @@ def _change_phase(draft: Draft, command: ChangePhase) -> None:
 
 def _send(draft: Draft, command: SendMessage) -> None:
     agent = draft.agent
-    _check_text("a message", command.text)
+    check_text("a message", command.text)
+    check_text("a message's id", command.message_id, longest=LONGEST_REASON)
+    check_text("a message's author", command.author, longest=LONGEST_REASON)
     if agent.status in DEAD:
         raise Refused(f"{agent.name} is {agent.status} and reads no mail; spawn a successor and write to it")
     if len(agent.queue) >= LONGEST_QUEUE:
@@ -200,26 +210,3 @@ def _start_runtime(state: State, command: StartRuntime, now: float) -> Events:
         draft.renew_or_wake()
         events += draft.events
     return tuple(events)
-
-
-# --- what a caller may write ---
-
-
-def _check_name(what: str, value: str) -> None:
-    if not NAME.fullmatch(value):
-        raise Invalid(
-            f"{value[:60]!r} is not a good {what}: use a lower-case letter, then letters, digits or dashes, 40 at most"
-        )
-
-
-def _check_text(what: str, text: str, *, longest: int = LONGEST_TEXT, empty: bool = False) -> None:
-    if not empty and not text.strip():
-        raise Invalid(f"{what} cannot be empty")
-    if len(text) > longest:
-        raise Invalid(
-            f"{what} of {len(text)} characters is too long (at most {longest}); put it in a file and name the file"
-        )
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise Invalid(f"{what} is not valid UTF-8 text") from error

@@ -5,6 +5,7 @@ performers make sure that one key has one result.
 """
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from remuda.domain.state import Message
 
@@ -42,5 +43,14 @@ Key = tuple[str, str, int, int]
 
 
 def key(effect: Effect) -> Key:
-    turn = effect.turn if isinstance(effect, RunTurn) else 0
-    return type(effect).__name__, effect.agent, effect.epoch, turn
+    """To end a session at once is another thing than to end it gently: the one must be able to overtake the other."""
+    match effect:
+        case StartSession():
+            part = 0
+        case RunTurn():
+            part = effect.turn
+        case EndSession():
+            part = int(effect.gentle)
+        case _:
+            assert_never(effect)
+    return type(effect).__name__, effect.agent, effect.epoch, part

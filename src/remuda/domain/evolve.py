@@ -136,7 +136,11 @@ def _turn_ended(agent: Agent, event: TurnEnded, at: float) -> Agent:
 
 def _usage_recorded(agent: Agent, event: UsageRecorded, at: float) -> Agent:
     session = _present(agent.session)._replace(calls=event.call)
-    return agent._replace(session=session, metrics=add(agent.metrics, event.usage, at), active_at=at)
+    metrics = add(agent.metrics, event.usage, at)
+    if agent.turn is not None and agent.turn.number != event.turn:
+        # It is of an earlier turn and comes late: spent, but not in this one.
+        metrics = metrics._replace(turn_cost_nanousd=agent.metrics.turn_cost_nanousd)
+    return agent._replace(session=session, metrics=metrics, active_at=at)
 
 
 def add(metrics: Metrics, usage: Usage, at: float) -> Metrics:

@@ -93,6 +93,13 @@ STAGE: Mapping[Stage, tuple[Stage, ...]] = {
     Stage.ENDED: (),
 }
 
+# Where `resume` leads. STATUS has more ways there, but they are not for the asking: a session starts, a turn ends.
+RESUME: Mapping[Status, Status] = {
+    Status.PENDING: Status.STARTING,
+    Status.PAUSED: Status.READY,
+    Status.STOPPED: Status.READY,
+}
+
 DEAD = frozenset(status for status, after in STATUS.items() if not after)
 
 # A process exists only for these; in every other status a session that is still there is owed its end.
@@ -103,6 +110,12 @@ def check_move(agent: str, was: Status, now: Status) -> None:
     """Refuse a status that the table does not list, and name what is possible instead."""
     if now not in STATUS[was]:
         raise Refused(f"{agent} is {was} and cannot become {now}", possible=STATUS[was])
+
+
+def check_resume(agent: str, was: Status) -> None:
+    if was not in RESUME:
+        waiting = ", ".join(RESUME)
+        raise Refused(f"{agent} is {was} and cannot be resumed, only what is {waiting} can", possible=STATUS[was])
 
 
 def check_phase(agent: str, was: Phase, now: Phase) -> None:

@@ -24,6 +24,7 @@ from remuda.domain.events import (
 )
 from remuda.domain.lifecycle import Stage, Status
 from remuda.domain.state import Outcome, Session, Usage
+from remuda.domain.text import tidy
 
 CRASHES_ALLOWED = 3  # sessions lost in a row, with no turn answered between them
 MOST_TOKENS = 10**10  # in one call; more is a lie or a bug, and would poison every sum
@@ -38,14 +39,15 @@ def decide(draft: Draft, report: Report) -> None:
         return
     match report:
         case ReportSessionStarted():
-            draft.emit(SessionStarted(report.agent, report.epoch, report.ref))
+            draft.emit(SessionStarted(report.agent, report.epoch, tidy(report.ref)))
             draft.move(Status.READY, "its session has started")
             wake(draft)
         case ReportSessionEnded():
             _session_ended(draft, report)
         case ReportSessionFailed():
-            draft.emit(SessionEnded(report.agent, report.epoch, report.error, None, crashed=True))
-            draft.move(Status.FAILED, report.error)
+            error = tidy(report.error)
+            draft.emit(SessionEnded(report.agent, report.epoch, error, None, crashed=True))
+            draft.move(Status.FAILED, error)
         case ReportTurnEnded():
             _turn_ended(draft, report)
         case ReportOutput():
@@ -55,7 +57,7 @@ def decide(draft: Draft, report: Report) -> None:
         case ReportUsage():
             draft.emit(UsageRecorded(report.agent, report.epoch, report.turn, report.call, report.usage))
         case ReportError():
-            draft.emit(ErrorReported(report.agent, report.epoch, report.turn, report.error))
+            draft.emit(ErrorReported(report.agent, report.epoch, report.turn, tidy(report.error)))
         case _:
             assert_never(report)
 
@@ -63,14 +65,15 @@ def decide(draft: Draft, report: Report) -> None:
 def _session_ended(draft: Draft, report: ReportSessionEnded) -> None:
     assert draft.agent.session is not None
     crashed = draft.agent.session.stage is not Stage.ENDING
-    draft.emit(SessionEnded(report.agent, report.epoch, report.detail, report.returncode, crashed))
-    draft.cut_turn(Outcome.LOST, report.detail)
+    detail = tidy(report.detail)
+    draft.emit(SessionEnded(report.agent, report.epoch, detail, report.returncode, crashed))
+    draft.cut_turn(Outcome.LOST, detail)
     if crashed and draft.agent.crashes >= CRASHES_ALLOWED:
-        times = f"its session died {draft.agent.crashes} times in a row; the last time: {report.detail}"
+        times = f"its session died {draft.agent.crashes} times in a row; the last time: {detail}"
         draft.move(Status.FAILED, times)
         return
     if draft.agent.status is Status.WORKING:
-        draft.move(Status.READY, report.detail)
+        draft.move(Status.READY, detail)
     draft.renew_or_wake()
 
 
@@ -83,8 +86,8 @@ def _turn_ended(draft: Draft, report: ReportTurnEnded) -> None:
             report.turn,
             draft.agent.turn.message.id,
             report.outcome,
-            report.stop_reason,
-            report.error,
+            tidy(report.stop_reason),
+            tidy(report.error),
         )
     )
     draft.move(Status.READY, f"turn {report.turn} {report.outcome}")

@@ -9,7 +9,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from remuda.domain.errors import Conflict, Invalid, StoreFailed
 
@@ -128,6 +128,31 @@ class Hold:
     def __exit__(self, *_: object) -> None:
         os.ftruncate(self._file, 0)
         os.close(self._file)
+
+
+class Holder(NamedTuple):
+    pid: int  # 0: somebody whose name cannot be read
+    host: str
+    since: str
+
+
+def find_holder(place: Place) -> Holder | None:
+    """Who holds the project, without taking it; nobody is None."""
+    try:
+        file = os.open(place.state / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        try:
+            who = json.loads(os.pread(file, 4096, 0))
+            return Holder(int(who["pid"]), str(who["host"]), str(who["since"]))
+        except (ValueError, KeyError, TypeError):
+            return Holder(0, "", "")
+    finally:
+        os.close(file)
+    return None
 
 
 def holder_of(data: bytes) -> str:

@@ -20,8 +20,7 @@ from remuda.runtime.ids import new_id
 from remuda.runtime.loop import Loop
 from remuda.runtime.place import Place
 from remuda.store import Store
-from remuda.store.output import to_lines
-from remuda.store.transcript import recent_entries
+from remuda.store.transcript import last_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +75,12 @@ class Runtime:
         return find(self.loop.shown.agents, name)
 
     def lines(self, name: str, count: int) -> list[str]:
-        """The agent's recent lines: of the session that is alive, or from the transcripts."""
+        """The agent's recent lines: from memory where the session that is alive has said so many, or from its
+        transcripts."""
         self.agent(name)
         live = self.world.live.get(name)
-        if live is not None and count <= self.settings.output.lines:
-            return live.ring.last(count)
-        return to_lines(recent_entries(self.place.transcripts, name))[-count:]
+        recent = live.ring.last(count) if live is not None else []
+        return recent if len(recent) == count else last_lines(self.place.transcripts, name, count)
 
 
 def environment(place: Place) -> Callable[[str, str], dict[str, str]]:

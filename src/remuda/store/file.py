@@ -62,6 +62,8 @@ def _prepare(db: apsw.Connection, path: Path, readonly: bool) -> None:
     if application != APPLICATION_ID and (application or version or _tables(db)):
         raise StoreCorrupt(f"{path} is a database of another program; move it away and try again")
     if readonly:
+        if version == 0:
+            raise StoreFailed(f"{path} has nothing in it yet; `remuda up` begins it")
         if version < len(scripts):
             raise StoreFailed(f"{path} has an older schema; `remuda up` brings it up to date")
         return

@@ -83,7 +83,7 @@ class SqliteStore:
 
     def _read(self, after: int, limit: int) -> list[Recorded]:
         try:
-            return list(records_after(self._reading, after, limit))
+            return list(read_records(self._reading, after, limit))
         except apsw.Error as error:
             raise explain(self._path, error) from error
 
@@ -152,7 +152,7 @@ def restore(db: apsw.Connection, path: Path) -> State:
     """The newest snapshot this program can read, and the events after it."""
     try:
         state = _snapshot(db)
-        for record in records_after(db, state.seq):
+        for record in read_records(db, state.seq):
             evolve(state, record)
     except apsw.Error as error:
         raise explain(path, error) from error
@@ -168,7 +168,7 @@ def _snapshot(db: apsw.Connection) -> State:
     return State()
 
 
-def records_after(db: apsw.Connection, after: int, limit: int = -1) -> Iterator[Recorded]:
+def read_records(db: apsw.Connection, after: int, limit: int = -1) -> Iterator[Recorded]:
     for seq, at, cause, kind, data in db.execute(_READ, (after, limit)):
         yield Recorded(seq, at, cause, decode_event(seq, kind, data))
 

@@ -68,6 +68,10 @@ def read_entries(path: Path, offset: int = 0, size: int | None = None) -> Iterat
     with path.open("rb") as file:
         file.seek(offset)
         data = file.read() if size is None else file.read(size)
+    yield from decode_entries(data)
+
+
+def decode_entries(data: bytes) -> Iterator[Entry]:
     for line in data.split(b"\n"):
         try:
             yield _ENTRY.decode(line)
@@ -75,18 +79,75 @@ def read_entries(path: Path, offset: int = 0, size: int | None = None) -> Iterat
             continue
 
 
-def recent_entries(folder: Path, agent: str) -> list[Entry]:
-    """The end of the agent's last transcripts, newest session last."""
-    sessions = sorted(each for each in (folder / agent).glob("*.jsonl") if not each.name.endswith(".wire.jsonl"))
-    entries: list[Entry] = []
-    room = _TAIL_BYTES
-    for path in reversed(sessions):
-        size = path.stat().st_size
-        entries[:0] = read_entries(path, max(0, size - room))
-        room -= size
-        if room <= 0:
-            break
-    return entries
+class Tail:
+    """Reads what an agent says, over all its sessions: the last lines of it, then those that have come since."""
+
+    def __init__(self, folder: Path, agent: str) -> None:
+        self._folder = folder / agent
+        self._read: dict[Path, int] = {}  # how far, in bytes
+        self._lines = Lines()
+        self._finished = 0  # sessions that have been read to their end
+        self._path: Path | None = None  # where the last entry was
+        self._turn = 0  # and its turn
+
+    def last(self, count: int) -> list[str]:
+        """The last lines. Reads from the end, and no more than it takes: a transcript may be gigabytes."""
+        room = _TAIL_BYTES
+        while True:
+            self._lines, self._finished, self._read = Lines(), 0, self._starts(room)
+            whole = not any(self._read.values())
+            lines = self.more()
+            if whole or len(lines) >= count:
+                return lines[max(0, len(lines) - count) :]
+            room *= 8
+
+    def _starts(self, room: int) -> dict[Path, int]:
+        """For each session the offset from which on all of them together fill the room. It may be within an entry,
+        which is then passed over."""
+        starts: dict[Path, int] = {}
+        for path in reversed(self._sessions()):
+            size = path.stat().st_size
+            starts[path] = max(0, size - max(0, room))
+            room -= size
+        return starts
+
+    def more(self) -> list[str]:
+        """The lines that have come since the last call."""
+        found: list[str] = []
+        sessions = self._sessions()
+        for path in sessions[self._finished :]:
+            found += self._read_on(path)
+        # A session ends before the next one begins, so only the newest can still grow.
+        self._finished = max(0, len(sessions) - 1)
+        return found
+
+    def _read_on(self, path: Path) -> list[str]:
+        offset = self._read.get(path, 0)
+        lines = self._lines.rest() if path != self._path else []  # a new session begins a new line
+        self._path = path
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read()
+        end = data.rfind(b"\n") + 1  # an entry that is half written is for the next time
+        self._read[path] = offset + end
+        for entry in decode_entries(data[:end]):
+            self._turn = entry.turn
+            lines += self._lines.feed(entry)
+        return lines
+
+    def _sessions(self) -> list[Path]:
+        found = [each for each in self._folder.glob("*.jsonl") if each.stem.isdigit()]
+        return sorted(found, key=lambda each: int(each.stem))
+
+    def rest(self, turn: int | None = None) -> list[str]:
+        """The line that was begun; where a turn is named, only if it was begun in that one."""
+        return self._lines.rest() if turn in (None, self._turn) else []
+
+
+def last_lines(folder: Path, agent: str, count: int) -> list[str]:
+    tail = Tail(folder, agent)
+    lines = [*tail.last(count), *tail.rest()]
+    return lines[max(0, len(lines) - count) :]
 
 
 def _write(file: int, data: bytes) -> None:

@@ -1,0 +1,98 @@
+"""The commands, by name. Each is imported when it is used."""
+
+import os
+import sys
+from importlib import import_module
+
+import click
+from click.exceptions import NoArgsIsHelpError
+
+from remuda.cli.call import Broken
+from remuda.domain.errors import RemudaError
+
+INTERRUPTED = 130
+
+# name -> (module, what it does); in the order in which people meet them.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("init", "Make the project in this directory ready for agents"),
+    "up": ("up", "Start the runtime, here or in the background (-d)"),
+    "down": ("down", "Stop the runtime; agents go on where they were at the next `up`"),
+    "ps": ("ps", "List the agents"),
+    "spawn": ("spawn", "Make a new agent"),
+    "send": ("send", "Write to an agent"),
+    "show": ("show", "Show one agent in full"),
+    "logs": ("logs", "Show what an agent says"),
+    "pause": ("tell", "Pause an agent; resume brings it back"),
+    "resume": ("tell", "Let a paused, stopped or held agent go on"),
+    "stop": ("tell", "Stop an agent; resume brings it back"),
+    "retire": ("tell", "End an agent for good"),
+    "events": ("events", "Show what happened"),
+    "doctor": ("doctor", "Check that all is well, and repair what is not"),
+    "demo": ("demo", "Watch scripted agents at work, and a hard kill in the middle of it"),
+    "version": ("version", "Say which version this is"),
+    "completion": ("completion", "Print the completion script for a shell"),
+    "dev": ("dev", "For developers of Remuda"),
+}
+
+
+class Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"remuda.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def remuda() -> None:
+    """Runs coding agents on your repository: lasting agents, disposable sessions, nothing lost.
+
+    Start with `remuda up -d`, then `remuda spawn` and `remuda ps`. Exit codes: 0 done, 1 the work failed, 2 wrong
+    usage, 3 refused by the state.
+    """
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; what went wrong is told in one line."""
+    try:
+        result = remuda.main(arguments or ["--help"], prog_name="remuda", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    except (click.ClickException, RemudaError, Broken, OSError) as error:
+        sentence, code = explain(error)
+        click.echo(f"remuda: {sentence}", err=True)
+        return code
+
+
+def explain(error: Exception) -> tuple[str, int]:
+    match error:
+        case RemudaError():
+            return str(error), error.exit_code
+        case click.UsageError():
+            where = error.ctx.command_path if error.ctx else "remuda"
+            return f"{error.format_message()} See `{where} --help`.", error.exit_code
+        case click.ClickException():
+            return error.format_message(), error.exit_code
+        case Broken():
+            return "the runtime went away before it had answered; see `remuda doctor`", 1
+        case TimeoutError():
+            return "the runtime does not answer; see `remuda doctor`", 1
+        case OSError():
+            return f"{error.filename or 'the system'}: {error.strerror or error}", 1
+        case _:
+            return str(error), 1

@@ -1,0 +1,140 @@
+"""Start the runtime."""
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import uvloop
+
+from remuda.cli.call import Broken, NotUp, exchange
+from remuda.cli.init import init_place, repository_of
+from remuda.cli.project import project
+from remuda.cli.say import note, out
+from remuda.domain.errors import Conflict, Invalid, RemudaError, StoreFailed
+from remuda.domain.lifecycle import DEAD
+from remuda.runtime.compose import open_runtime
+from remuda.runtime.place import Place, find_holder, make_place
+from remuda.runtime.runtime import Runtime
+from remuda.web.serve import serve
+
+PATIENCE = 15.0  # seconds for a runtime in the background to answer
+LOOK_EVERY = 0.05
+
+
+@click.command()
+@click.option("-d", "--detach", is_flag=True, help="In the background, with its output in .remuda/runtime.log.")
+def up(detach: bool) -> None:
+    """Start the runtime of this project. In a git repository that is not a project yet, makes it one first."""
+    place = _place()
+    if detach:
+        _detach(place)
+        return
+    _log_to_stderr()
+    uvloop.run(run(place))
+
+
+def _place() -> Place:
+    try:
+        return project()
+    except Invalid:
+        root = None if os.environ.get("REMUDA_PROJECT") else repository_of(Path.cwd())
+        if root is None:
+            raise
+    place = init_place(root)
+    note(f"{place.root} was not a Remuda project yet; it is one now")
+    return place
+
+
+async def run(place: Place) -> None:
+    """Until SIGTERM or Ctrl-C, `remuda down`, or the failure of the log, which is raised."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with open_runtime(place.root) as runtime:
+        await serve(runtime, stop=stop, ready=lambda: _banner(runtime))
+        if runtime.running.done():
+            await runtime.running
+    out("remuda is down; nothing is lost, `remuda up` goes on")
+
+
+def _banner(runtime: Runtime) -> None:
+    agents = runtime.loop.shown.agents.values()
+    dead = sum(agent.status in DEAD for agent in agents)
+    out(f"remuda is up for {runtime.place.root}")
+    out(f"  socket  {runtime.place.socket}")
+    out(f"  agents  {len(agents) - dead} alive, {dead} dead")
+    out("  stop    Ctrl-C here, or `remuda down`")
+
+
+def _log_to_stderr() -> None:
+    """For a person only what needs one; for a file the whole story."""
+    level = logging.WARNING if sys.stderr.isatty() else logging.INFO
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+# --- in the background ---
+
+
+def _detach(place: Place) -> None:
+    make_place(place.root)
+    holder = find_holder(place)
+    if holder is not None:
+        raise Conflict(f"a runtime is up for {place.root} already (process {holder.pid} since {holder.since})")
+    try:
+        log = os.open(place.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreFailed(f"{place.log} cannot be written: {error.strerror}") from error
+    begin = os.fstat(log).st_size
+    # -P: the project's own files must never be taken for Python modules.
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "remuda.cli.entry", "up"],
+        cwd=place.root,
+        env={**os.environ, "REMUDA_PROJECT": str(place.root)},
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+    )
+    os.close(log)
+    if _answers(place, child):
+        out(f"remuda is up for {place.root} (process {child.pid}); `remuda down` stops it")
+        return
+    code = child.poll()
+    if code is None:
+        os.killpg(child.pid, signal.SIGTERM)
+        raise DidNotStart(f"the runtime did not answer within {PATIENCE:.0f} s{_tail(place, begin)}")
+    raise DidNotStart(f"the runtime did not start{_tail(place, begin)}", code)
+
+
+class DidNotStart(RemudaError):
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = code if code in (1, 2, 3) else 1  # type: ignore[misc]  # what the runtime itself ended with
+
+
+def _answers(place: Place, child: subprocess.Popen[bytes]) -> bool:
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until and child.poll() is None:
+        try:
+            return exchange(str(place.state), "GET", "/v1/health")[0] == 200
+        except (NotUp, Broken, OSError):
+            time.sleep(LOOK_EVERY)
+    return False
+
+
+def _tail(place: Place, begin: int) -> str:
+    """What it said last, for the reader who would look into the log next."""
+    with place.log.open("rb") as file:
+        file.seek(begin)
+        lines = file.read()[-4000:].decode(errors="replace").splitlines()
+    said = [line.removeprefix("remuda: ") for line in lines if line.strip()]
+    if len(said) == 1:
+        return f": {said[0]}"
+    return "; its log ends:\n  " + "\n  ".join(said[-8:]) if said else f"; see {place.log}"

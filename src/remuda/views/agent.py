@@ -1,0 +1,159 @@
+"""One agent in full."""
+
+import msgspec
+
+from remuda.domain.lifecycle import STATUS, Status
+from remuda.domain.state import Agent, Message, Metrics
+from remuda.views.roster import NANO, Row, backend_label, cost_usd, row
+from remuda.views.text import age, columns, first_line, moment, neutral, usd
+
+
+class SessionDetail(msgspec.Struct, frozen=True):
+    epoch: int
+    stage: str
+    ref: str
+    resumes: str
+    calls: int
+
+
+class MessageDetail(msgspec.Struct, frozen=True):
+    id: str
+    sender: str
+    author: str
+    text: str
+    at: float
+    attempts: int
+
+
+class TurnDetail(msgspec.Struct, frozen=True):
+    number: int
+    started_at: float
+    message: MessageDetail
+
+
+class MetricsDetail(msgspec.Struct, frozen=True):
+    """Token use as people and programs see it: money in dollars, None where nobody knows it."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_creation_tokens: int
+    context_tokens: int
+    context_window: int
+    turn_cost_usd: float | None
+    total_cost_usd: float | None  # this session
+    cumulative_cost_usd: float | None  # all sessions
+    unpriced_calls: int
+    updated_at: float
+
+
+class Detail(msgspec.Struct, frozen=True):
+    agent: Row
+    model: str
+    instructions: str
+    options: dict[str, str]
+    possible: list[Status]  # where it may go from here
+    crashes: int
+    session: SessionDetail | None
+    turn: TurnDetail | None
+    queue: list[MessageDetail]
+    metrics: MetricsDetail
+
+
+def detail(agent: Agent, now: float) -> Detail:
+    return Detail(
+        agent=row(agent, now),
+        model=agent.model,
+        instructions=agent.instructions,
+        options=dict(agent.options),
+        possible=list(STATUS[agent.status]),
+        crashes=agent.crashes,
+        session=SessionDetail(*agent.session) if agent.session else None,
+        turn=TurnDetail(agent.turn.number, agent.turn.started_at, _message(agent.turn.message)) if agent.turn else None,
+        queue=[_message(each) for each in agent.queue],
+        metrics=_metrics(agent.metrics),
+    )
+
+
+def _message(message: Message) -> MessageDetail:
+    return MessageDetail(message.id, message.sender, message.author, message.text, message.at, message.attempts)
+
+
+def _metrics(metrics: Metrics) -> MetricsDetail:
+    return MetricsDetail(
+        input_tokens=metrics.input_tokens,
+        output_tokens=metrics.output_tokens,
+        cache_read_tokens=metrics.cache_read_tokens,
+        cache_creation_tokens=metrics.cache_creation_tokens,
+        context_tokens=metrics.context_tokens,
+        context_window=metrics.context_window,
+        turn_cost_usd=metrics.turn_cost_nanousd * NANO,
+        total_cost_usd=metrics.total_cost_nanousd * NANO,
+        cumulative_cost_usd=cost_usd(metrics.cumulative_cost_nanousd, metrics),
+        unpriced_calls=metrics.unpriced_calls,
+        updated_at=metrics.updated_at,
+    )
+
+
+# --- as text ---
+
+
+def detail_text(shown: Detail) -> str:
+    pairs = [*_identity(shown), *_work(shown), *_tokens(shown.metrics), *_words(shown)]
+    room = max(columns(label) for label, _ in pairs)
+    return "".join(f"{label:<{room}}  {neutral(value)}\n" for label, value in pairs)
+
+
+def _identity(shown: Detail) -> list[tuple[str, str]]:
+    agent = shown.agent
+    why = f" ({agent.why})" if agent.why else ""
+    pairs = [
+        ("name", agent.name),
+        ("role", agent.role),
+        ("backend", backend_label(agent.backend)),
+        ("model", shown.model or "-"),
+        ("status", agent.status + why),
+        ("possible", ", ".join(shown.possible) or "nothing: it is dead"),
+        ("parent", agent.parent or "-"),
+        ("created", f"{moment(agent.created_at)} ({age(agent.age_seconds)})"),
+        ("active", moment(agent.active_at)),
+    ]
+    return pairs if agent.alive else [*pairs, ("ended", moment(agent.ended_at))]
+
+
+def _work(shown: Detail) -> list[tuple[str, str]]:
+    agent, session, turn = shown.agent, shown.session, shown.turn
+    pairs = [("phase", agent.phase or "-"), ("task", agent.task or "-")]
+    where = f"{session.epoch}, {session.stage}" if session else "none yet"
+    pairs.append(("session", where + (f", conversation {session.ref}" if session and session.ref else "")))
+    pairs.append(("turns", f"{agent.turns} ended" + (f", {shown.crashes} crashes in a row" if shown.crashes else "")))
+    if turn:
+        pairs.append(("turn", f"{turn.number} since {moment(turn.started_at)}: {_mail(turn.message)}"))
+    pairs.append(("queue", f"{len(shown.queue)} waiting"))
+    return pairs + [(f"  {number}.", _mail(each)) for number, each in enumerate(shown.queue, 1)]
+
+
+def _mail(message: MessageDetail) -> str:
+    again = f" (attempt {message.attempts + 1})" if message.attempts else ""
+    return f"from {message.author}{again}: {first_line(message.text, 120)}"
+
+
+def _tokens(metrics: MetricsDetail) -> list[tuple[str, str]]:
+    known = not metrics.unpriced_calls
+    unpriced = f" ({metrics.unpriced_calls} calls without a known price)" if metrics.unpriced_calls else ""
+    return [
+        ("input tokens", str(metrics.input_tokens)),
+        ("output tokens", str(metrics.output_tokens)),
+        ("cache read", str(metrics.cache_read_tokens)),
+        ("cache creation", str(metrics.cache_creation_tokens)),
+        ("context", f"{metrics.context_tokens} of {metrics.context_window or '?'}"),
+        ("turn cost", usd(metrics.turn_cost_usd, complete=known)),
+        ("session cost", usd(metrics.total_cost_usd, complete=known)),
+        ("total cost", usd(metrics.cumulative_cost_usd, complete=known) + unpriced),
+        ("counted", moment(metrics.updated_at)),
+    ]
+
+
+def _words(shown: Detail) -> list[tuple[str, str]]:
+    pairs = [("option", f"{name}={value}") for name, value in shown.options.items()]
+    return [*pairs, ("instructions", first_line(shown.instructions, 120) or "-")]

@@ -1,0 +1,209 @@
+"""What subscribers see: the log in the vocabulary of processes. One event of the log may be several of these."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, assert_never
+
+import msgspec
+
+from remuda.domain.events import (
+    AgentSpawned,
+    ErrorReported,
+    Event,
+    MessageQueued,
+    OutputAppended,
+    PhaseChanged,
+    Recorded,
+    ReportIgnored,
+    RuntimeStarted,
+    RuntimeStopped,
+    SessionEnded,
+    SessionRequested,
+    SessionStarted,
+    StatusChanged,
+    TurnEnded,
+    TurnStarted,
+    UsageRecorded,
+)
+from remuda.domain.lifecycle import DEAD, Phase, Status
+from remuda.domain.state import Outcome, Usage
+from remuda.views.text import first_line, moment, neutral
+
+Type = Literal[
+    "spawned",
+    "output",
+    "status_changed",
+    "phase_changed",
+    "token_usage",
+    "incoming",
+    "error",
+    "queue_changed",
+    "ready",
+    "working",
+    "turn_started",
+    "turn_ended",
+    "died",
+    "session_requested",
+    "session_started",
+    "session_ended",
+    "report_ignored",
+    "runtime_started",
+    "runtime_stopped",
+]
+
+
+class ProcessEvent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Fields that do not apply to a type are left out."""
+
+    type: Type
+    seq: int  # of the log's event; several that come from one share it
+    at: float
+    agent: str = ""
+    role: str = ""
+    backend: str = ""
+    parent: str = ""
+    status: Status | None = None
+    was: str = ""
+    phase: Phase | None = None
+    task: str = ""
+    why: str = ""
+    epoch: int = 0
+    turn: int = 0
+    outcome: Outcome | None = None
+    usage: Usage | None = None
+    message: str = ""
+    message_id: str = ""
+    author: str = ""
+    error: str = ""
+    returncode: int | None = None
+    queue_count: int | None = None
+    offset: int | None = None  # where new output stands in the session's transcript
+    size: int = 0
+    lines: int = 0
+    instance: str = ""
+
+
+Roles = Callable[[str], str]
+_Told = tuple[Type, dict[str, Any]]
+
+
+def process_events(recorded: Recorded, roles: Roles) -> list[ProcessEvent]:
+    event = recorded.event
+    if isinstance(event, RuntimeStarted | RuntimeStopped):
+        kind: Type = "runtime_started" if isinstance(event, RuntimeStarted) else "runtime_stopped"
+        return [ProcessEvent(kind, recorded.seq, recorded.at, instance=event.instance)]
+    role = event.role if isinstance(event, AgentSpawned) else roles(event.agent)
+    return [
+        ProcessEvent(kind, recorded.seq, recorded.at, agent=event.agent, role=role, **fields)
+        for kind, fields in _told(event)
+    ]
+
+
+def _told(event: Event) -> Iterator[_Told]:
+    match event:
+        case AgentSpawned():
+            yield "spawned", {"backend": event.backend, "parent": event.parent, "status": Status.PENDING}
+        case StatusChanged():
+            yield from _status(event)
+        case PhaseChanged():
+            yield "phase_changed", {"was": event.was, "phase": event.now, "task": event.task}
+        case MessageQueued():
+            message = event.message
+            yield "incoming", {"message": message.text, "message_id": message.id, "author": message.author}
+            yield "queue_changed", {"queue_count": event.queue_count}
+        case TurnStarted() | TurnEnded():
+            yield from _turn(event)
+        case SessionRequested() | SessionStarted() | SessionEnded():
+            yield from _session(event)
+        case OutputAppended() | UsageRecorded() | ErrorReported() | ReportIgnored():
+            yield _report(event)
+        case RuntimeStarted() | RuntimeStopped():
+            return
+        case _:
+            assert_never(event)
+
+
+def _status(event: StatusChanged) -> Iterator[_Told]:
+    fields = {"status": event.now, "why": event.why}
+    yield "status_changed", {"was": event.was, **fields}
+    if event.now is Status.READY:
+        yield "ready", fields
+    if event.now is Status.WORKING:
+        yield "working", fields
+    if event.now in DEAD:
+        yield "died", fields
+
+
+def _turn(event: TurnStarted | TurnEnded) -> Iterator[_Told]:
+    place = {"epoch": event.epoch, "turn": event.turn}
+    if isinstance(event, TurnStarted):
+        yield "turn_started", {**place, "message_id": event.message_id}
+        yield "queue_changed", {"queue_count": event.queue_count}
+        return
+    yield "turn_ended", {**place, "message_id": event.message_id, "outcome": event.outcome, "why": event.stop_reason}
+    if event.outcome is Outcome.FAILED:
+        yield "error", {**place, "error": event.error or "the turn failed"}
+    if not event.outcome.answered:
+        # Its message waits again. How many wait then is not in this event; whoever needs the number asks for it.
+        yield "queue_changed", {}
+
+
+def _session(event: SessionRequested | SessionStarted | SessionEnded) -> Iterator[_Told]:
+    place = {"epoch": event.epoch}
+    match event:
+        case SessionRequested():
+            yield "session_requested", place
+        case SessionStarted():
+            yield "session_started", place
+        case SessionEnded():
+            yield "session_ended", {**place, "why": event.detail, "returncode": event.returncode}
+            if event.crashed:
+                yield "error", {**place, "error": event.detail}
+        case _:
+            assert_never(event)
+
+
+def _report(event: OutputAppended | UsageRecorded | ErrorReported | ReportIgnored) -> _Told:
+    place = {"epoch": event.epoch, "turn": event.turn}
+    match event:
+        case OutputAppended():
+            return "output", {**place, "offset": event.offset, "size": event.size, "lines": event.lines}
+        case UsageRecorded():
+            return "token_usage", {**place, "usage": event.usage}
+        case ErrorReported():
+            return "error", {**place, "error": event.error}
+        case ReportIgnored():
+            return "report_ignored", {**place, "why": f"{event.report}: {event.why}"}
+        case _:
+            assert_never(event)
+
+
+# --- as text ---
+
+
+def event_text(event: ProcessEvent) -> str:
+    """One line for people."""
+    parts = [f"{event.seq:>6}", moment(event.at), f"{event.type:<17}", event.agent, _words(event)]
+    return neutral("  ".join(part for part in parts if part).rstrip())
+
+
+def _words(event: ProcessEvent) -> str:
+    match event.type:
+        case "status_changed" | "phase_changed":
+            moved = f"{event.was} → {event.status or event.phase}"
+            return moved + (f" ({event.task or event.why})" if event.task or event.why else "")
+        case "incoming":
+            return f"from {event.author}: {first_line(event.message, 100)}"
+        case "queue_changed":
+            return "" if event.queue_count is None else f"{event.queue_count} waiting"
+        case "output":
+            return f"{event.lines} lines, {event.size} bytes"
+        case "token_usage" if event.usage:
+            return f"{event.usage.input_tokens} in, {event.usage.output_tokens} out"
+        case "turn_started" | "turn_ended":
+            return f"turn {event.turn} {event.outcome or ''}".rstrip()
+        case "spawned":
+            return f"{event.role} on {event.backend}" + (f", child of {event.parent}" if event.parent else "")
+        case "session_requested" | "session_started" | "session_ended":
+            return f"session {event.epoch}" + (f": {first_line(event.why)}" if event.why else "")
+        case _:
+            return first_line(event.error or event.why)

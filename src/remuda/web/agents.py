@@ -1,0 +1,139 @@
+"""Agents over HTTP: look at them, make them, write to them, tell them what to do."""
+
+import time
+from collections.abc import Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from remuda.domain.commands import Command, PauseAgent, ResumeAgent, RetireAgent, SpawnAgent, StopAgent
+from remuda.domain.errors import RemudaError
+from remuda.domain.events import MessageQueued
+from remuda.domain.state import Sender
+from remuda.runtime.runtime import Caller, Runtime
+from remuda.views.agent import Detail, detail, detail_text
+from remuda.views.roster import Row, roster, roster_text
+from remuda.web.door import answer, body_of, caller_of, flag_of, number_of, order_of, runtime_of, text_answer
+
+
+class SpawnBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    role: str = "worker"
+    name: str = ""
+    backend: str = ""
+    parent: str = ""
+    model: str = ""
+    instructions: str = ""
+    options: dict[str, str] = {}
+    hold: bool = False
+    message: str = ""  # its first mail, if any
+
+
+class MessageBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    text: str
+
+
+class WhyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    why: str = ""
+
+
+class RosterAnswer(msgspec.Struct, frozen=True):
+    project: str
+    seq: int
+    agents: list[Row]
+
+
+class MessageAnswer(msgspec.Struct, frozen=True):
+    message_id: str
+    seq: int
+    agent: Detail
+
+
+async def list_agents(request: Request) -> Response:
+    caller_of(request)
+    runtime = runtime_of(request)
+    shown = runtime.loop.shown
+    rows = roster(shown.agents, time.time(), dead=flag_of(request, "all"))
+    if request.query_params.get("format") == "text":
+        width = number_of(request, "width", 0, most=10_000) or None
+        return text_answer(roster_text(rows, width=width, colour=flag_of(request, "color")))
+    return answer(RosterAnswer(str(runtime.place.root), shown.seq, rows))
+
+
+async def show_agent(request: Request) -> Response:
+    caller_of(request)
+    shown = _detail(runtime_of(request), request.path_params["name"])
+    if request.query_params.get("format") == "text":
+        return text_answer(detail_text(shown))
+    return answer(shown)
+
+
+async def spawn_agent(request: Request) -> Response:
+    caller, order, runtime = caller_of(request), order_of(request), runtime_of(request)
+    body = await body_of(request, SpawnBody)
+    command = SpawnAgent(
+        role=body.role,
+        backend=body.backend,
+        name=body.name,
+        parent=body.parent or _parent(caller),
+        model=body.model,
+        instructions=body.instructions,
+        options=tuple(body.options.items()),
+        hold=body.hold,
+    )
+    name = await runtime.spawn(command, order=order)
+    if body.message:
+        try:
+            await runtime.send(name, body.message, caller=caller, order=f"{order}-message" if order else "")
+        except RemudaError as error:
+            raise type(error)(f"{name} was spawned, but its message was not taken: {error.message}") from error
+    return answer(_detail(runtime, name), 201)
+
+
+def _parent(caller: Caller) -> str:
+    """Whom an agent spawns is its child, unless it says otherwise."""
+    return "" if caller.sender is Sender.USER else caller.author
+
+
+async def send_message(request: Request) -> Response:
+    caller, order, runtime = caller_of(request), order_of(request), runtime_of(request)
+    body = await body_of(request, MessageBody)
+    name = request.path_params["name"]
+    accepted = await runtime.send(name, body.text, caller=caller, order=order)
+    queued = [event for event in accepted.events if isinstance(event, MessageQueued)]
+    message_id = queued[0].message.id if queued else order
+    return answer(MessageAnswer(message_id, accepted.seq, _detail(runtime, name)), 202)
+
+
+Make = Callable[[str, str], Command]
+
+TOLD: dict[str, Make] = {
+    "pause": PauseAgent,
+    "resume": lambda agent, _why: ResumeAgent(agent),
+    "stop": StopAgent,
+    "retire": RetireAgent,
+}
+
+
+async def tell_agent(request: Request) -> Response:
+    caller_of(request)
+    order, runtime = order_of(request), runtime_of(request)
+    body = await body_of(request, WhyBody)
+    name = request.path_params["name"]
+    make = TOLD[request.url.path.rpartition("/")[2]]
+    await runtime.submit(make(name, body.why), order=order)
+    return answer(_detail(runtime, name))
+
+
+def _detail(runtime: Runtime, name: str) -> Detail:
+    return detail(runtime.agent(name), time.time())
+
+
+ROUTES = [
+    Route("/v1/agents", list_agents, methods=["GET"]),
+    Route("/v1/agents", spawn_agent, methods=["POST"]),
+    Route("/v1/agents/{name}", show_agent, methods=["GET"]),
+    Route("/v1/agents/{name}/messages", send_message, methods=["POST"]),
+    *(Route(f"/v1/agents/{{name}}/{verb}", tell_agent, methods=["POST"]) for verb in TOLD),
+]

@@ -1,0 +1,116 @@
+"""Drives the domain as the loop does: commands and reports in, events out. No state is ever built by hand."""
+
+from collections.abc import Iterator
+
+from domain.invariants import check
+from remuda.domain.commands import (
+    Command,
+    ReportSessionEnded,
+    ReportSessionFailed,
+    ReportSessionStarted,
+    ReportTurnEnded,
+    ReportUsage,
+    SendMessage,
+    SpawnAgent,
+)
+from remuda.domain.decide import decide
+from remuda.domain.events import Event, Recorded
+from remuda.domain.evolve import evolve
+from remuda.domain.state import Agent, Outcome, Sender, State, Usage
+from remuda.store.codec import decode_event, encode_event
+
+WORKER = "worker-1"
+
+
+def replay(log: list[Recorded]) -> State:
+    """What a new process would know: every event goes through the codec, as on the disk."""
+    state = State()
+    for record in log:
+        kind = type(record.event).__name__
+        event = decode_event(record.seq, kind, encode_event(record.event))
+        evolve(state, Recorded(record.seq, record.at, record.cause, event))
+    return state
+
+
+class Project:
+    """A project without a world: the test says what the world would."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.log: list[Recorded] = []
+        self.now = 100.0
+        self._letters = 0
+
+    def branch(self) -> "Project":
+        """A second life of the same project. What a state holds is immutable, so its containers are all to copy."""
+        other = Project()
+        state = self.state
+        other.state = State(
+            state.seq,
+            state.clock,
+            dict(state.agents),
+            dict(state.recent),
+            state.runtime,
+            state.stopped_cleanly,
+        )
+        other.log, other.now, other._letters = list(self.log), self.now, self._letters
+        return other
+
+    def do(self, command: Command, *, order: str = "") -> tuple[Event, ...]:
+        self.now += 1
+        events = decide(self.state, command, self.now)
+        for event in events:
+            record = Recorded(self.state.seq + 1, self.now, order, event)
+            evolve(self.state, record)
+            self.log.append(record)
+        check(self.state)
+        return events
+
+    def agent(self, name: str = WORKER) -> Agent:
+        return self.state.agents[name]
+
+    def all(self, kind: type[Event]) -> Iterator[Event]:
+        return (record.event for record in self.log if isinstance(record.event, kind))
+
+    # --- what people ask for ---
+
+    def spawn(self, role: str = "worker", name: str = "", *, hold: bool = False, parent: str = "") -> str:
+        self.do(SpawnAgent(role, "scripted", name=name, hold=hold, parent=parent))
+        return next(reversed(self.state.agents))
+
+    def ready(self, role: str = "worker", name: str = "") -> str:
+        """A new agent whose session has started."""
+        name = self.spawn(role, name)
+        self.started(name)
+        return name
+
+    def send(self, text: str = "hello", name: str = WORKER, sender: Sender = Sender.USER) -> str:
+        self._letters += 1
+        letter = f"m{self._letters}"
+        self.do(SendMessage(name, letter, sender, str(sender), text))
+        return letter
+
+    # --- what the world reports, of the present session and turn ---
+
+    def epoch(self, name: str = WORKER) -> int:
+        session = self.agent(name).session
+        return session.epoch if session else 0
+
+    def turn(self, name: str = WORKER) -> int:
+        turn = self.agent(name).turn
+        return turn.number if turn else 0
+
+    def started(self, name: str = WORKER, ref: str = "") -> tuple[Event, ...]:
+        return self.do(ReportSessionStarted(name, self.epoch(name), ref or f"ref-{self.epoch(name)}"))
+
+    def ended(self, name: str = WORKER, detail: str = "it is gone", code: int | None = 0) -> tuple[Event, ...]:
+        return self.do(ReportSessionEnded(name, self.epoch(name), detail, code))
+
+    def could_not_start(self, name: str = WORKER) -> tuple[Event, ...]:
+        return self.do(ReportSessionFailed(name, self.epoch(name), "no such program"))
+
+    def answered(self, name: str = WORKER, outcome: Outcome = Outcome.COMPLETED) -> tuple[Event, ...]:
+        return self.do(ReportTurnEnded(name, self.epoch(name), self.turn(name), outcome, "end_turn"))
+
+    def used(self, usage: Usage, call: int, name: str = WORKER) -> tuple[Event, ...]:
+        return self.do(ReportUsage(name, self.epoch(name), self.turn(name), call, usage))

@@ -1,0 +1,54 @@
+"""What is true of every state that commands can lead to, whatever they are."""
+
+from collections import Counter
+
+from remuda.domain.due import all_due, due
+from remuda.domain.lifecycle import Stage, Status
+from remuda.domain.state import Agent, State
+
+GONE = frozenset({None, Stage.ENDED})
+NO_PROCESS = frozenset({None, Stage.ENDING, Stage.ENDED})
+
+# Which stages of a session go with which status: written out here on its own, not worked out from the code.
+STAGES: dict[Status, frozenset[Stage | None]] = {
+    Status.PENDING: frozenset({None}),
+    Status.STARTING: frozenset({Stage.REQUESTED}),
+    Status.READY: frozenset({Stage.STARTED, Stage.ENDING, Stage.ENDED}),
+    Status.WORKING: frozenset({Stage.STARTED}),
+    Status.PAUSED: NO_PROCESS - {None},
+    Status.STOPPED: NO_PROCESS - {None},
+    Status.HIBERNATING: NO_PROCESS - {None},
+    Status.RETIRED: NO_PROCESS - {None},
+    Status.FAILED: frozenset({Stage.ENDED}),
+    Status.REAPED: NO_PROCESS - {None},
+}
+
+
+def stage(agent: Agent) -> Stage | None:
+    return agent.session.stage if agent.session else None
+
+
+def check(state: State) -> None:
+    for name, agent in state.agents.items():
+        assert agent.name == name
+        check_agent(agent)
+        assert agent.turn is None or agent.turn.number <= state.clock
+    open_turns = [agent.turn.number for agent in state.agents.values() if agent.turn]
+    assert len(open_turns) == len(set(open_turns)), "two agents share a turn"
+    owed = Counter(effect.agent for effect in all_due(state))
+    assert all(count == 1 for count in owed.values()), "an agent owes two things"
+    assert set(owed) == {agent.name for agent in state.agents.values() if due(agent)}
+
+
+def check_agent(agent: Agent) -> None:
+    told = f"{agent.name} is {agent.status} with a session that is {stage(agent)}"
+    assert stage(agent) in STAGES[agent.status], told
+    assert (agent.turn is not None) == (agent.status is Status.WORKING), f"{told} and turn {agent.turn}"
+    dead = agent.status in (Status.RETIRED, Status.FAILED, Status.REAPED)
+    assert (agent.ended_at > 0) == dead, told
+    if agent.queue and agent.status in (Status.READY, Status.HIBERNATING):
+        # Mail never lies unread beside a free agent: only the old process's way out may hold it up.
+        assert stage(agent) is Stage.ENDING, f"{told}, and nobody reads its mail"
+    letters = [message.id for message in agent.queue] + ([agent.turn.message.id] if agent.turn else [])
+    assert len(letters) == len(set(letters)), f"{told}: a message is in two places: {letters}"
+    assert (agent.phase is not None) == (agent.role == "worker")

@@ -275,7 +275,7 @@ def test_many_conversations_at_once_do_not_mix(api: str) -> None:
 def test_a_wrong_script_is_refused_with_the_place_that_is_wrong(api: str, stream: bool) -> None:
     async def test(client: Seat, model: ScriptedModel) -> None:
         failed = bad(await client.ask(script({"say": "a"}, {"sya": "b"}), stream=stream))
-        assert failed.status == 160
+        assert failed.status == 400
         assert "steps[1]" in str(failed.body)
         assert model.calls[0].kind is Kind.REFUSED
 

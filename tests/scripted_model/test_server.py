@@ -23,6 +23,7 @@ from scripted_model.raw import encoded, request, send
 from scripted_model.seats import SEATS
 
 each_api = pytest.mark.parametrize("api", SEATS)
+WRONG: tuple[object, ...] = ("text", 7, [1], [[]], {"a": 1})
 ERROR_KEYS = {
     "anthropic": {"type", "error"},
     "responses": {"error"},
@@ -72,7 +73,7 @@ def test_a_body_that_is_no_json_object_is_refused_in_the_words_of_the_api(api: s
     [
         (api, wrong)
         for api in SEATS
-        for wrong in ("text", 7, [1], [[]], {"a": 1})
+        for wrong in WRONG
         if (api, wrong) != ("responses", "text")  # where a text is a whole conversation
     ],
 )

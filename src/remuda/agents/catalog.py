@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from remuda.agents import Ask, Backend, Launch, Listen, Session, claude
+from remuda.agents import Ask, Backend, Launch, Listen, Session, claude, codex
 from remuda.agents.acp import open_session
 from remuda.domain.errors import Invalid
 
@@ -27,6 +27,7 @@ CATALOG: Mapping[str, Row] = {
         options={"playbook": "--playbook", "memory": "--memory"},
     ),
     "claude": Row("Claude Code", argv=("claude",), options={}, opens=claude.open_session),
+    "codex": Row("Codex", argv=("codex",), options={}, opens=codex.open_session),
 }
 
 

@@ -36,6 +36,7 @@ from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome, Usage
 
 NANOS = 1_000_000_000
+NOTHING = Usage()
 CUT_SHORT = "the turn ended before the tool did"
 
 # Ways to end that are no error of anyone: the agent was done, or the user's own hook said that it is.
@@ -63,7 +64,7 @@ class _Call:
 
     id: str = ""
     model: str = ""
-    usage: Usage = Usage()
+    usage: Usage = NOTHING
     main: bool = True  # of the conversation itself, not of a subagent
 
 
@@ -127,8 +128,10 @@ class Reading:
                 return self._piece(event)
             case Event(type="message_delta") if parent in self._streaming:
                 call = self._streaming.pop(parent)
-                reason = event.delta.stop_reason if event.delta else None
-                return self._finish(replace(call, usage=_usage(event.usage, call.usage)), reason)
+                call = replace(call, usage=_usage(event.usage, call.usage))
+                if event.delta and event.delta.stop_reason:
+                    return self._finish(call, event.delta.stop_reason)
+                self._streaming[parent] = call  # the program closes a stream that broke: the call has no end
         return []
 
     def _begin(self, message: Message, parent: str | None) -> Sequence[Update]:
@@ -146,7 +149,7 @@ class Reading:
             return [Text(event.delta.text)]
         return [Thought(event.delta.thinking)] if event.delta.thinking else []
 
-    def _finish(self, call: _Call, reason: str | None) -> Sequence[Update]:
+    def _finish(self, call: _Call, reason: str) -> Sequence[Update]:
         self._counted.append(call.usage)
         if call.main:
             self._context = _size(call.usage)
@@ -211,12 +214,12 @@ class Reading:
         priced, unpriced = [], []
         for call in (*self._abandoned, *self._streaming.values()):
             counted = _sum((*self._counted, call.usage))
-            if _rest(counted, total) == Usage():  # the program counted it too, though it never finished
+            if _rest(counted, total) == NOTHING:  # the program counted it too, though it never finished
                 self._counted.append(call.usage)
                 priced.append(call)
             else:
                 unpriced.append(call)
-        if (unseen := _rest(total, _sum(self._counted))) != Usage():
+        if (unseen := _rest(total, _sum(self._counted))) != NOTHING:
             priced.append(_Call(model=next(iter(told)) if len(told) == 1 else "", usage=unseen, main=False))
         priced += self._held
         if cost and not priced:
@@ -254,7 +257,7 @@ def _retry(line: System) -> Retry:
     return Retry(line.attempt or 0, failure, detail, (line.retry_delay_ms or 0) / 1000)
 
 
-def _usage(tokens: Tokens | None, before: Usage = Usage()) -> Usage:
+def _usage(tokens: Tokens | None, before: Usage = NOTHING) -> Usage:
     """The last event of a call may leave out what the first told already."""
     if tokens is None:
         return before
@@ -276,7 +279,7 @@ def _either(said: int | None, before: int) -> int:
 
 def _sum(usages: Iterable[Usage]) -> Usage:
     amounts = [_amounts(each) for each in usages]
-    return Usage(*(sum(column) for column in zip(*amounts, strict=True))) if amounts else Usage()
+    return Usage(*(sum(column) for column in zip(*amounts, strict=True))) if amounts else NOTHING
 
 
 def _rest(whole: Usage, part: Usage) -> Usage:

@@ -1,7 +1,7 @@
 """What every backend promises, whatever program is behind it. A new row of the catalog joins by its name here.
 
-`REQUESTS` says how to make that backend do a thing: the scripted agent by its playbook, the real programs by a script for
-the model that they speak to.
+`REQUESTS` says how to make that backend do a thing: the scripted agent by its playbook, the real programs by a script
+for the model that they speak to.
 """
 
 import asyncio

@@ -103,7 +103,8 @@ class CodexSession:
 
     async def open(self) -> None:
         client = {"name": "remuda", "title": "Remuda", "version": __version__}
-        self._must(await self._call("initialize", {"clientInfo": client}))
+        hello = {"clientInfo": client, "capabilities": {"experimentalApi": True}}
+        self._must(await self._call("initialize", hello))
         self.child.send(notice("initialized", {}))
         for method in openings(self._launch):
             opened = await self._call(method, thread(self._launch, method))
@@ -143,8 +144,7 @@ class CodexSession:
 
     async def cancel(self) -> None:
         if self._turn_id and not self._replies.fault:
-            # Nobody waits for the reply, so it has no number of ours: the turn's end is the answer.
-            self.child.send(request(0, "turn/interrupt", {"threadId": self.ref, "turnId": self._turn_id}))
+            self._tell("turn/interrupt", turnId=self._turn_id)
         self._cancelled = self._turn is not None
 
     async def end(self, *, gentle: bool) -> Ended:
@@ -163,7 +163,11 @@ class CodexSession:
         if self._turn and not self._turn.done() and not self._turn_id:
             self._turn_id = turn.id
             if self._cancelled:
-                self.child.send(request(0, "turn/interrupt", {"threadId": self.ref, "turnId": turn.id}))
+                self._tell("turn/interrupt", turnId=turn.id)
+
+    def _tell(self, method: str, **params: str) -> None:
+        """A request whose reply nobody waits for, and which has no number of ours: the turn's end shows what it did."""
+        self.child.send(request(0, method, {"threadId": self.ref, **params}))
 
     async def _call(self, method: str, params: Mapping[str, Any]) -> RpcResult | RpcError:
         return await self._replies.ask(lambda number: self.child.send(request(number, method, params)))
@@ -206,6 +210,8 @@ class CodexSession:
         result, updates = self._reading.end_turn(said.turn)
         self._report(updates)
         self._questions.withdraw_all()
+        if result.failure is Failure.CANCELLED:
+            self._tell("thread/backgroundTerminals/clean")  # else an interrupted command runs on
         if self._turn and not self._turn.done():
             self._turn.set_result(result)
 

@@ -213,6 +213,7 @@ class Reading:
         total = _sum(map(_told_usage, told.values()))
         priced, unpriced = [], []
         for call in (*self._abandoned, *self._streaming.values()):
+            self._context = _size(call.usage) if call.main else self._context
             counted = _sum((*self._counted, call.usage))
             if _rest(counted, total) == NOTHING:  # the program counted it too, though it never finished
                 self._counted.append(call.usage)

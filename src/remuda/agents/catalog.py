@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from remuda.agents import Ask, Backend, Launch, Listen, Session
+from remuda.agents import Ask, Backend, Launch, Listen, Session, claude, codex
 from remuda.agents.acp import open_session
 from remuda.domain.errors import Invalid
 
@@ -16,6 +16,7 @@ class Row:
     title: str
     argv: tuple[str, ...]
     options: Mapping[str, str]  # an option of the agent -> the flag that carries its value
+    opens: Backend | None = None  # how to speak to it, if not in ACP; it then finds its own program and options
 
 
 CATALOG: Mapping[str, Row] = {
@@ -25,6 +26,8 @@ CATALOG: Mapping[str, Row] = {
         argv=(sys.executable, "-I", "-S", str(Path(__file__).parent / "scripted")),
         options={"playbook": "--playbook", "memory": "--memory"},
     ),
+    "claude": Row("Claude Code", argv=("claude",), options={}, opens=claude.open_session),
+    "codex": Row("Codex", argv=("codex",), options={}, opens=codex.open_session),
 }
 
 
@@ -33,6 +36,8 @@ def backend(name: str) -> Backend:
     if name not in CATALOG:
         raise Invalid(f"there is no backend {name!r}", possible=_nearest_first(name, CATALOG))
     row = CATALOG[name]
+    if row.opens:
+        return row.opens
 
     async def start(launch: Launch, listen: Listen, ask: Ask) -> Session:
         return await open_session(command(row, launch.options), launch, listen, ask)

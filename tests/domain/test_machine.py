@@ -178,6 +178,8 @@ class Herd(RuleBasedStateMachine):
                 self.do(ReportSessionStarted(name, effect.epoch, "ref") if well else self.gone(name))
             case RunTurn():
                 self.delivered[name, effect.epoch, effect.message.id] += 1  # it takes its time: see `finish`
+                if effect.turn % 2:
+                    self.do(ReportQuestion(name, effect.epoch, effect.turn, "q1", "bash", "q1"))
             case EndSession():
                 self.do(self.gone(name))
             case Rest():

@@ -146,7 +146,7 @@ class World:
             await self._pass(self._dice.uniform(30, 300))
             self._die(process)
             return None
-        if mood < 0.24 and process.alive:
+        if mood < 0.3 and process.alive:
             return self._refuse(process, effect)
         return self._answer(process, effect)
 
@@ -226,15 +226,18 @@ class World:
         return process
 
     async def _ask(self, process: Process, message: str) -> None:
-        """The same agent with the same message comes to the same questions; some are asked twice, or twice at once."""
+        """The same agent with the same message comes to the same questions; some are asked twice, or twice at once, the
+        second time in the very moment in which the answer to the first comes in."""
         asked = Asked("call", "bash", f"{message} {self._dice.randrange(2)}")
-        for _ in range(self._dice.choice((1, 1, 2))):
-            wishes = [self._asking(process, asked) for _ in range(self._dice.choice((1, 1, 2)))]
-            await asyncio.gather(*wishes)
-            if not process.alive:
-                return
+        wishes = [self._asking(process, asked, 0)]
+        if self._dice.random() < 0.5:
+            wishes.append(self._asking(process, asked, self._dice.randrange(40) * TICK))
+        await asyncio.gather(*wishes)
 
-    async def _asking(self, process: Process, asked: Asked) -> None:
+    async def _asking(self, process: Process, asked: Asked, seconds: float) -> None:
+        await self._pass(seconds)
+        if not process.alive:
+            return
         asking = asyncio.ensure_future(process.questions.ask(asked))
         try:
             await asyncio.wait({asking})

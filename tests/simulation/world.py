@@ -236,7 +236,7 @@ class World:
 
     async def _asking(self, process: Process, asked: Asked, seconds: float) -> None:
         await self._pass(seconds)
-        if not process.alive:
+        if not process.alive or _told_to_leave_off():
             return
         asking = asyncio.ensure_future(process.questions.ask(asked))
         try:

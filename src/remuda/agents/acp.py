@@ -69,7 +69,7 @@ class AcpSession:
         self._asked = 0
         self._fault: RemudaError | None = None
         self._open = False
-        self._in_turn = False
+        self._turn: asyncio.Future[RpcResult | RpcError] | None = None  # until the agent has answered the last prompt
         self._ref = ""
         self._preface = launch.instructions  # goes ahead of the first prompt of a new conversation
 
@@ -96,26 +96,37 @@ class AcpSession:
         return None
 
     async def prompt(self, text: str) -> TurnResult:
-        if self._in_turn:
+        if self._turn:
             raise Conflict("a turn is running in this session; wait for its end or cancel it")
         texts = [self._preface, text] if self._preface else [text]
         self._preface = ""
         blocks = [{"type": "text", "text": each} for each in texts]
-        self._in_turn = True
+        call = self._call("session/prompt", {"sessionId": self._ref, "prompt": blocks})
+        self._turn = asyncio.ensure_future(call)
+        self._turn.add_done_callback(self._rest)
         try:
-            return self._turn_result(await self._call("session/prompt", {"sessionId": self._ref, "prompt": blocks}))
+            # Whoever waits may leave; the agent is in its turn all the same, until it answers.
+            return self._turn_result(await asyncio.shield(self._turn))
         except RemudaError:
             self._report(self._reading.settle())
             raise
-        finally:
-            self._in_turn = False
 
     async def cancel(self) -> None:
-        if self._in_turn:
+        if self._turn:
             self.child.send(notice("session/cancel", {"sessionId": self._ref}))
 
     async def end(self, *, gentle: bool) -> Ended:
-        return await self.child.end(gentle=gentle)
+        return await self.child.end(gentle=gentle, cancel=self._stop_turn)
+
+    async def _stop_turn(self) -> None:
+        if self._turn:
+            await self.cancel()
+            await asyncio.wait({self._turn})
+
+    def _rest(self, turn: "asyncio.Future[RpcResult | RpcError]") -> None:
+        self._turn = None
+        if not turn.cancelled():
+            turn.exception()  # it is told to who waits, if anybody still does
 
     async def gone(self) -> Ended:
         return await self.child.gone()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from remuda.domain.errors import EffectFailed, Invalid
 
 MARK = "REMUDA_MARK"
-PATIENCE = 5.0  # seconds the kernel gets to carry out a SIGKILL before we say that it did not
+PATIENCE = 2.0  # seconds the kernel gets to carry out a SIGKILL before we say that it did not
 _PAUSE = 0.005
 
 Wanted = Callable[[str], bool]
@@ -49,7 +49,7 @@ def cull(wanted: Wanted) -> Cull:
         if time.monotonic() > deadline:
             return Cull(tuple(killed), tuple(found))
         for pid in found:
-            _kill(pid, wanted)
+            kill(pid, wanted)
             killed[pid] = None
         time.sleep(_PAUSE)
     return Cull(tuple(killed), ())
@@ -77,7 +77,8 @@ def _mark_of(pid: int) -> str:
     return rest.partition(b"\0")[0].decode(errors="replace") if found else ""
 
 
-def _kill(pid: int, wanted: Wanted) -> None:
+def kill(pid: int, wanted: Wanted) -> None:
+    """Kill that process if its mark is wanted. Does not wait."""
     try:
         handle = os.pidfd_open(pid)
     except OSError as error:

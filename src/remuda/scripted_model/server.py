@@ -109,11 +109,11 @@ class ScriptedModel:
 
     async def _get(self, request: Request) -> Response:
         path = request.url.path.rstrip("/")
-        if "/v1beta/models" in path:
-            return JSONResponse(gemini_models(path))
-        if "/models" in path:
-            return JSONResponse(models(path))
-        return _not_found(path)
+        if "/models" not in path:
+            return _not_found(path)
+        # Its SDK asks at the same path as the others, depending on its version.
+        asks_gemini = "/v1beta/" in path or any(name.startswith("x-goog-") for name in request.headers)
+        return JSONResponse(gemini_models(path) if asks_gemini else models(path))
 
     async def _post(self, request: Request) -> Response:
         path = request.url.path

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from adapters.agent_kit import WITHIN, Undecided, until
-from live.kit import NATIVE, Stage, Story, script, stage
+from live.native_kit import NATIVE, Stage, Story, script, stage
 from remuda.agents import Answered, Asked, McpServer, Retry, TurnResult
 from remuda.agents.codex import CodexSession
 from remuda.agents.strays import marked

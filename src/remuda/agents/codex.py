@@ -91,6 +91,7 @@ class CodexSession:
         self._reading = Reading()
         self._turn: asyncio.Future[TurnResult] | None = None
         self._turn_id = ""
+        self._early: dict[str, Turn] = {}  # turns that ended while ours had no id yet: it may be one of them
         self._cancelled = False  # before the turn had an id to cancel it by
 
     @property
@@ -119,7 +120,6 @@ class CodexSession:
             raise Conflict("a turn is running in this session; wait for its end or cancel it")
         self._turn = asyncio.get_running_loop().create_future()
         self._cancelled = False
-        self._reading.begun = True
         try:
             started = await self._call("turn/start", {"threadId": self.ref, "input": _input(text)})
             if isinstance(started, RpcError):
@@ -132,6 +132,7 @@ class CodexSession:
         finally:
             self._turn = None
             self._turn_id = ""
+            self._early.clear()
 
     async def steer(self, text: str) -> None:
         """Tell the agent something while its turn runs. Raises Conflict when none does."""
@@ -162,7 +163,9 @@ class CodexSession:
     def _began(self, turn: Turn) -> None:
         if self._turn and not self._turn.done() and not self._turn_id:
             self._turn_id = turn.id
-            if self._cancelled:
+            if turn.id in self._early:
+                self._finish(self._early[turn.id])
+            elif self._cancelled:
                 self._tell("turn/interrupt", turnId=turn.id)
 
     def _tell(self, method: str, **params: str) -> None:
@@ -199,15 +202,20 @@ class CodexSession:
     def _notice(self, method: str, said: Params) -> None:
         if method == "serverRequest/resolved":
             self._questions.withdraw(said.request_id)
-        elif method == "turn/started" and said.thread_id == self.ref and said.turn:
+        self._report(self._reading.update(method, said))
+        if method == "turn/started" and said.thread_id == self.ref and said.turn:
             self._began(said.turn)
-        else:
-            self._report(self._reading.update(method, said))
 
     def _completed(self, said: Params) -> None:
-        if said.thread_id != self.ref or said.turn is None or self._turn_id not in ("", said.turn.id):
+        if said.thread_id != self.ref or said.turn is None:
             return
-        result, updates = self._reading.end_turn(said.turn)
+        if self._turn_id == said.turn.id:
+            self._finish(said.turn)
+        elif not self._turn_id:
+            self._early[said.turn.id] = said.turn
+
+    def _finish(self, turn: Turn) -> None:
+        result, updates = self._reading.end_turn(turn)
         self._report(updates)
         self._questions.withdraw_all()
         if result.failure is Failure.CANCELLED:

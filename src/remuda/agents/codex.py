@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from remuda.agents import Answered, Ask, Ended, Launch, Listen, TurnResult, Update
 from remuda.agents.codex_codec import Opened, Params, Reading, Started, Turn, lenient, permissions_wanted, read
-from remuda.agents.exchange import Awaited, Questions
+from remuda.agents.exchange import Awaited, Questions, whom_to_ask
 from remuda.agents.jsonrpc import (
     METHOD_NOT_FOUND,
     Id,
@@ -38,6 +38,7 @@ START_TIMEOUT = 30.0
 PROGRAM = Program("codex", "codex_cli_bin", "bin/codex", "pip install openai-codex")
 
 OPTIONS: Mapping[str, Option] = {
+    "permissions": Option(),  # ask, or bypass
     "base_url": Option(),
     "max_retries": Option(),
     "provider": Option(),
@@ -86,7 +87,7 @@ class CodexSession:
     def __init__(self, launch: Launch, listen: Listen, ask: Ask) -> None:
         self._launch = launch
         self._listen = listen
-        self._questions = Questions(ask)
+        self._questions = Questions(whom_to_ask(launch.options, ask))
         self._replies: Awaited[RpcResult | RpcError] = Awaited()
         self._reading = Reading()
         self._turn: asyncio.Future[TurnResult] | None = None

@@ -17,6 +17,7 @@ from remuda.agents import Ask, Launch, Session
 from remuda.agents.catalog import backend
 from remuda.scripted_model import ScriptedModel
 
+OF_THE_PROJECT = Path(__file__).parents[2] / ".agents" / "bin"
 BUNDLED: Mapping[str, tuple[str, str]] = {
     "claude": ("claude_agent_sdk", "_bundled/claude"),
     "codex": ("codex_cli_bin", "bin/codex"),
@@ -29,12 +30,11 @@ def script(*steps: object) -> str:
 
 
 def find_cli(name: str) -> Path:
-    """The real program: in a folder of REMUDA_AGENTS_BIN, on PATH, or in its Python package. Skips loudly if absent."""
-    folders = os.environ.get("REMUDA_AGENTS_BIN", "")
-    found = shutil.which(name, path=folders) if folders else None
-    found = found or shutil.which(name) or _in_package(name)
+    """The real program, of the project's own folder first. Skips loudly where there is none."""
+    places = (os.environ.get("REMUDA_AGENTS_BIN", ""), str(OF_THE_PROJECT), os.environ.get("PATH", ""))
+    found = shutil.which(name, path=os.pathsep.join(filter(None, places))) or _in_package(name)
     if found is None:
-        pytest.skip(f"NOT TESTED: the real {name} is not installed (set REMUDA_AGENTS_BIN to the folder it is in)")
+        pytest.skip(f"NOT TESTED: the real {name} is not installed (REMUDA_AGENTS_BIN may name the folder it is in)")
     return Path(found)
 
 

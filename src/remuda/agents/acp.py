@@ -101,10 +101,9 @@ class AcpSession:
         texts = [self._preface, text] if self._preface else [text]
         self._preface = ""
         blocks = [{"type": "text", "text": each} for each in texts]
-        call = self._call("session/prompt", {"sessionId": self._ref, "prompt": blocks})
-        self._turn = asyncio.ensure_future(call)
-        self._turn.add_done_callback(self._rest)
         try:
+            self._turn = self._request("session/prompt", {"sessionId": self._ref, "prompt": blocks})
+            self._turn.add_done_callback(self._rest)
             # Whoever waits may leave; the agent is in its turn all the same, until it answers.
             return self._turn_result(await asyncio.shield(self._turn))
         except RemudaError:
@@ -153,16 +152,19 @@ class AcpSession:
         return result
 
     async def _call(self, method: str, params: Mapping[str, Any]) -> RpcResult | RpcError:
+        return await self._request(method, params)
+
+    def _request(self, method: str, params: Mapping[str, Any]) -> "asyncio.Future[RpcResult | RpcError]":
+        """It is sent when this returns: what is sent afterwards, such as a cancel, comes after it."""
         if self._fault:
             raise self._fault
         self._asked += 1
         number = self._asked
-        self._pending[number] = asyncio.get_running_loop().create_future()
-        try:
-            self.child.send(request(number, method, params))
-            return await self._pending[number]
-        finally:
-            del self._pending[number]
+        reply: asyncio.Future[RpcResult | RpcError] = asyncio.get_running_loop().create_future()
+        reply.add_done_callback(lambda _: self._pending.pop(number))
+        self._pending[number] = reply
+        self.child.send(request(number, method, params))
+        return reply
 
     def _result_of(self, reply: RpcResult | RpcError) -> Raw:
         if isinstance(reply, RpcError):

@@ -150,12 +150,13 @@ def test_a_question_is_taken_back_when_the_program_says_so(tmp_path: Path) -> No
     assert not [line for line in heard.lines("remuda") if "decision" in line]
 
 
-def test_a_cancel_before_the_turn_has_an_id_is_sent_when_it_has_one(tmp_path: Path) -> None:
+def test_a_cancel_before_the_turn_has_begun_is_sent_when_it_has(tmp_path: Path) -> None:
     heard = Recorder()
     table: dict[str, list[Any]] = {"turn/interrupt": [completed(status="interrupted")]}
+    begun = notice("turn/started", turn={"id": "t1", "status": "inProgress"})
 
     async def story() -> TurnResult:
-        session = await open_session(launched(tmp_path, [STARTED], table), heard, allow_all)
+        session = await open_session(launched(tmp_path, [STARTED, begun], table), heard, allow_all)
         turn = asyncio.create_task(session.prompt("go"))
         await asyncio.sleep(0)
         await session.cancel()

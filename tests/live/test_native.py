@@ -172,6 +172,18 @@ def test_a_turn_is_interrupted_in_the_middle_of_a_sentence(name: str, tmp_path: 
     play(name, tmp_path, story)
 
 
+def test_a_cancel_right_behind_the_prompt_is_not_lost(name: str, tmp_path: Path) -> None:
+    async def story(it: Stage) -> None:
+        async with it.session() as session:
+            turn = asyncio.create_task(session.prompt(script({"say": "Working. "}, {"hang": True})))
+            await asyncio.sleep(0)
+            await session.cancel()
+            assert (await turn).failure is Failure.CANCELLED
+            assert (await session.prompt(script({"say": "Yes?"}))).outcome is Outcome.COMPLETED
+
+    play(name, tmp_path, story)
+
+
 def test_a_turn_is_interrupted_in_the_middle_of_a_command(name: str, tmp_path: Path) -> None:
     async def story(it: Stage) -> None:
         token = f"asleep-{name}-{os.getpid()}"  # the command may be in a sandbox where pids are others

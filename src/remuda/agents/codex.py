@@ -93,7 +93,7 @@ class CodexSession:
         self._turn: asyncio.Future[TurnResult] | None = None
         self._turn_id = ""
         self._early: dict[str, Turn] = {}  # turns that ended while ours had no id yet: it may be one of them
-        self._cancelled = False  # before the turn had an id to cancel it by
+        self._cancelled = False
 
     @property
     def ref(self) -> str:
@@ -166,8 +166,6 @@ class CodexSession:
             self._turn_id = turn.id
             if turn.id in self._early:
                 self._finish(self._early[turn.id])
-            elif self._cancelled:
-                self._tell("turn/interrupt", turnId=turn.id)
 
     def _tell(self, method: str, **params: str) -> None:
         """A request whose reply nobody waits for, and which has no number of ours: the turn's end shows what it did."""
@@ -206,6 +204,8 @@ class CodexSession:
         self._report(self._reading.update(method, said))
         if method == "turn/started" and said.thread_id == self.ref and said.turn:
             self._began(said.turn)
+            if self._cancelled:  # before it had begun, when codex would not hear of it
+                self._tell("turn/interrupt", turnId=said.turn.id)
 
     def _completed(self, said: Params) -> None:
         if said.thread_id != self.ref or said.turn is None:

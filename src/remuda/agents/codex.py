@@ -91,6 +91,7 @@ class CodexSession:
         self._replies: Awaited[RpcResult | RpcError] = Awaited()
         self._reading = Reading()
         self._turn: asyncio.Future[TurnResult] | None = None
+        self._starting = 0  # the number under which the turn was asked for; its reply has the turn's id
         self._turn_id = ""
         self._early: dict[str, Turn] = {}  # turns that ended while ours had no id yet: it may be one of them
         self._cancelled = False
@@ -122,10 +123,9 @@ class CodexSession:
         self._turn = asyncio.get_running_loop().create_future()
         self._cancelled = False
         try:
-            started = await self._call("turn/start", {"threadId": self.ref, "input": _input(text)})
+            started = await self._replies.ask(lambda number: self._start(number, text))
             if isinstance(started, RpcError):
                 return TurnResult(Outcome.FAILED, "error", started.message, Failure.MODEL_ERROR)
-            self._began(read(started.result, Started).turn)
             return await self._turn
         except RemudaError:
             self._report(self._reading.give_up())
@@ -161,6 +161,10 @@ class CodexSession:
         self._reading.thread = opened.thread.id
         self._reading.model = opened.model
 
+    def _start(self, number: int, text: str) -> None:
+        self._starting = number
+        self.child.send(request(number, "turn/start", {"threadId": self.ref, "input": _input(text)}))
+
     def _began(self, turn: Turn) -> None:
         if self._turn and not self._turn.done() and not self._turn_id:
             self._turn_id = turn.id
@@ -190,6 +194,8 @@ class CodexSession:
     def _take(self, message: Message) -> None:
         match message:
             case RpcResult(id=int(number)) | RpcError(id=int(number)):
+                if isinstance(message, RpcResult) and number == self._starting:
+                    self._began(read(message.result, Started).turn)  # at once: the next line may end it
                 self._replies.resolve(number, message)
             case Request(id=sender, method=method, params=params):
                 self._answer(sender, method, params)

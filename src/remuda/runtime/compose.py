@@ -18,7 +18,7 @@ from remuda.runtime.config import load_settings
 from remuda.runtime.hands import Hands
 from remuda.runtime.ids import new_id
 from remuda.runtime.loop import Loop
-from remuda.runtime.place import Hold, Place, find_place, make_place
+from remuda.runtime.place import Hold, Place, check_log, find_place, make_place
 from remuda.runtime.runtime import Runtime, environment
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
@@ -37,6 +37,7 @@ async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
         swept = await asyncio.to_thread(process.sweep, f"{place.mark}/")
         if swept:
             log.warning("ended %d processes that an earlier runtime left behind", len(swept))
+        check_log(place)
         store = SqliteStore(place.database)
         try:
             runtime = assemble(place, store, await store.restore())

@@ -15,6 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import ParamSpec, TypeVar
 
 from remuda.domain.commands import Command
 from remuda.domain.decide import decide
@@ -27,6 +28,8 @@ from remuda.store import Store
 
 log = logging.getLogger("remuda.loop")
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Watch = Callable[[State, Event], Iterable[Command]]
 Owe = Callable[[Mapping[str, Agent], Mapping[str, Agent]], None]
 
@@ -96,7 +99,7 @@ class Loop:
             except Exception as error:
                 if not isinstance(error, RemudaError):
                     log.exception("%s could not be decided", command)
-                reply.set_exception(error) if not reply.done() else None
+                batch.replies.append((reply, error))  # it may rest on what is not durable yet: it waits too
                 continue
             accepted = Accepted(self.state.seq + 1, events)
             self._keep(events, order, now, batch)
@@ -118,18 +121,18 @@ class Loop:
         # can neither lose nor double one.
         for event in events:
             for watch in self._watches:
-                for command in self._noticed(watch, event):
-                    try:
-                        self._keep(decide(self.state, command, now), order, now, batch)
-                    except RemudaError as refusal:
-                        log.info("a watch asked for %s: %s", type(command).__name__, refusal)
+                for command in self._unless_it_fails(watch, self.state, event):
+                    self._keep(self._unless_it_fails(decide, self.state, command, now), order, now, batch)
 
-    def _noticed(self, watch: Watch, event: Event) -> list[Command]:
+    def _unless_it_fails(self, think: Callable[P, Iterable[T]], *args: P.args, **kwargs: P.kwargs) -> tuple[T, ...]:
+        """What a watch leads to, and nothing where it fails: the event that it looked at stands in any case."""
         try:
-            return list(watch(self.state, event))
+            return tuple(think(*args, **kwargs))
+        except RemudaError as refusal:
+            log.info("a watch was refused: %s", refusal)
         except Exception:
-            log.exception("a watch failed on %s; the event stands", type(event).__name__)
-            return []
+            log.exception("a watch failed on %s", args)
+        return ()
 
     def _settled(self, batch: Batch, done: asyncio.Future[None]) -> None:
         error = None if done.cancelled() else done.exception()
@@ -139,9 +142,7 @@ class Loop:
         if self._unsettled and self._unsettled[0] is batch:
             self._unsettled.popleft()
         self.shown.take(batch)
-        for reply, accepted in batch.replies:
-            if not reply.done():
-                reply.set_result(accepted)
+        batch.answer()
         self._owe(batch.touched, self.state.agents)
         if self.shown.seq - self._snapshot_seq >= SNAPSHOT_EVERY:
             self._snapshot_seq = self.shown.seq

@@ -46,19 +46,24 @@ class Lines:
     """Joins pieces to lines. What an agent says arrives in pieces that end anywhere."""
 
     def __init__(self) -> None:
-        self._piece = ""
+        self._pieces: list[str] = []  # joined only when the line is complete: an agent may never break its line
 
     def feed(self, entry: Entry) -> list[str]:
         """The lines that this entry completes."""
-        if entry.kind == "text":
-            *complete, self._piece = (self._piece + entry.text).split("\n")
-            return complete
-        return [*self.rest(), *_told(entry)]
+        if entry.kind != "text":
+            return [*self.rest(), *_told(entry)]
+        first, *others = entry.text.split("\n")
+        self._pieces.append(first)
+        if not others:
+            return []
+        complete = ["".join(self._pieces), *others[:-1]]
+        self._pieces = [others[-1]]
+        return complete
 
     def rest(self) -> list[str]:
         """The line that was begun; the pieces after it begin another."""
-        piece, self._piece = self._piece, ""
-        return [piece] if piece else []
+        line, self._pieces = "".join(self._pieces), []
+        return [line] if line else []
 
 
 def to_lines(entries: Iterable[Entry]) -> list[str]:

@@ -34,6 +34,8 @@ class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deny: tuple[str, ...] = ()
     default: Ruling = Ruling.ALLOW
     outside: Ruling = Ruling.DENY
+    sandbox: bool = False  # by bubblewrap: writes only in the project and in the agent's own state
+    network: bool = True  # in the sandbox; without it loopback is cut off as well
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,6 +64,8 @@ TEMPLATE = """\
 # deny = []
 # default = "allow"
 # outside = "deny"        # files outside the project
+# sandbox = false         # by bubblewrap: it may write in the project and nowhere else
+# network = true          # in the sandbox; without it loopback is cut off as well
 
 [output]
 # lines = 100             # recent lines of output kept in memory for each live agent

@@ -7,7 +7,6 @@ import signal
 
 import click
 
-from remuda.domain.errors import RemudaError
 from remuda.scripted_model import ScriptedModel, Usage
 from remuda.scripted_model.clients import CLIENTS, Client, pointed
 
@@ -27,8 +26,6 @@ def model(host: str, port: int, as_json: bool, given: int, cached: int, output: 
         scripted = ScriptedModel(host=host, port=port, usage=Usage(given, cached, output))
         asyncio.run(_serve(scripted, as_json))
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    except RemudaError as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"port {port} cannot be taken: {error.strerror}") from None

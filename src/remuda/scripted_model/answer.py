@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from remuda.scripted_model.codec import Codec, Envelope, Mark, compact, unfinished
+from remuda.scripted_model.codec import Codec, Envelope, Frame, Mark, compact, unfinished
 from remuda.scripted_model.reply import Cut, Failure, Fault, Garbage, Hang, Reply
 
 EVENTS = "text/event-stream; charset=utf-8"
@@ -86,7 +86,7 @@ class Answer:
                         yield each.encode()
                 case Garbage():
                     ended = "garbage"
-                    yield f"data: {fault.text}\n\n".encode()
+                    yield Frame(Mark.CLOSE, fault.text, self.codec.piece).encode()
                 case Hang():
                     await self._until_nobody_waits()
                 case Cut():

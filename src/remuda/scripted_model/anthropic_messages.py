@@ -161,4 +161,5 @@ CODEC = Codec(
     failed=failed,
     count=lambda usage: {"input_tokens": usage.input},
     too_long="prompt is too long: 250000 tokens > 200000 maximum",
+    piece="content_block_delta",
 )

@@ -50,6 +50,7 @@ class Codec:
     failed: Callable[[Envelope, Failure], list[Frame]]
     count: Callable[[Usage], Json]
     too_long: str
+    piece: str = ""  # the name of the events that carry content; what has none of it is passed over by some clients
     # The Responses API streams even the first word about a prompt that is too long; the others answer with a status.
     too_long_in_stream: bool = False
 

@@ -237,4 +237,5 @@ CODEC = Codec(
     count=lambda usage: {"object": "response.input_tokens", "input_tokens": usage.input},
     too_long="Your input exceeds the context window of this model. Please adjust your input and try again.",
     too_long_in_stream=True,
+    piece="response.output_text.delta",
 )

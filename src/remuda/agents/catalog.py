@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -14,9 +14,6 @@ from remuda.agents.find import find, furnish, passed
 from remuda.agents.quirks import PLAIN, Counting, Quirks
 from remuda.domain.errors import AgentFault, Invalid
 from remuda.domain.failure import Failure
-
-# A backend that speaks another protocol than ACP opens its sessions itself.
-Opener = Callable[[Sequence[str], Launch, Listen, Ask], Awaitable[Session]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ class Row:
     version: tuple[str, ...] = ("--version",)
     ends: str = "at the end of its input"
     install: str = ""
-    open: Opener | None = None  # None: it speaks ACP
+    opens: Backend | None = None  # how to speak to it, if not in ACP; it then finds its own program and options
 
     @property
     def counting(self) -> Counting:
@@ -199,9 +196,9 @@ def backends(rows: Mapping[str, Row]) -> Callable[[str], Backend]:
         row = rows[name]
 
         async def start(launch: Launch, listen: Listen, ask: Ask) -> Session:
+            if row.opens is not None:
+                return await row.opens(replace(launch, env=environment(row, launch)), listen, ask)
             launch, argv = prepare(row, launch)
-            if row.open is not None:
-                return await row.open(argv, launch, listen, ask)
             return await open_session(argv, launch, listen, ask, quirks=row.quirks)
 
         return start
@@ -212,9 +209,7 @@ def backends(rows: Mapping[str, Row]) -> Callable[[str], Backend]:
 def prepare(row: Row, launch: Launch) -> tuple[Launch, tuple[str, ...]]:
     """What exactly to start, and with which environment. Faults when there is no such program."""
     argv = command(row, launch.options)
-    wanted = dict(launch.options).get("permissions", "ask")
-    switches = {**row.env, **row.permissions.get(wanted, {})}
-    env = {**switches, **passed(row.passes, os.environ), **launch.env}
+    env = environment(row, launch)
     program = find(row.program, row.bundled, env)
     if program is None:
         raise AgentFault(
@@ -229,6 +224,12 @@ def prepare(row: Row, launch: Launch) -> tuple[Launch, tuple[str, ...]]:
     if launch.mcp_servers and not row.can.mcp:
         raise AgentFault(f"{row.title} cannot use tool servers", Failure.REFUSED)
     return replace(launch, env=env), (program, *argv[1:])
+
+
+def environment(row: Row, launch: Launch) -> dict[str, str]:
+    """What the launch declares, before what the user's environment may give, before the row's own switches."""
+    wanted = dict(launch.options).get("permissions", "ask")
+    return {**row.env, **row.permissions.get(wanted, {}), **passed(row.passes, os.environ), **launch.env}
 
 
 def command(row: Row, options: Iterable[tuple[str, str]]) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ import uvloop
 
 from adapters.agent_kit import WITHIN, Recorder, alive, fresh_mark, launch_in, until
 from remuda.agents import Ended
-from remuda.agents.process import LINE_LIMIT, TAIL, Child, environment, sweep
-from remuda.agents.strays import MARK, marked
+from remuda.agents.process import CANCEL, GRACE, LINE_LIMIT, TAIL, Child, environment, sweep
+from remuda.agents.strays import MARK, PATIENCE, marked
 from remuda.domain.errors import AgentFault, EffectFailed, Invalid, RemudaError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -117,6 +117,41 @@ def test_a_hard_end_hurries_a_gentle_one(tmp_path: Path) -> None:
             return await patient
 
     assert asyncio.run(story()).returncode == -signal.SIGKILL
+
+
+def test_a_gentle_end_asks_in_the_protocol_before_it_signals(tmp_path: Path) -> None:
+    async def story() -> list[str]:
+        ears = Ears()
+        code = (
+            "import signal, sys\n"
+            "signal.signal(15, lambda *_: print('signalled', flush=True))\n"
+            "for line in sys.stdin: print('heard', line.strip(), flush=True)\n"
+        )
+        child = await start(tmp_path, *python(code), ears=ears)
+
+        async def cancel() -> None:
+            child.send("stop")
+            await until(lambda: "heard stop" in ears.lines)
+
+        await child.end(gentle=True, cancel=cancel)
+        return ears.lines
+
+    assert asyncio.run(story())[:2] == ["heard stop", "signalled"]
+
+
+def test_one_that_heeds_neither_the_protocol_nor_sigterm_is_gone_in_five_seconds(tmp_path: Path) -> None:
+    async def story() -> float:
+        ears = Ears()
+        code = "import signal,time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
+        child = await start(tmp_path, *python(code), ears=ears)
+        await until(lambda: ears.lines == ["deaf"])
+        began = asyncio.get_running_loop().time()
+        ended = await child.end(gentle=True, cancel=asyncio.Event().wait)
+        assert (ended.returncode, ended.left) == (-signal.SIGKILL, ())
+        return asyncio.get_running_loop().time() - began
+
+    assert CANCEL + GRACE + PATIENCE < 5
+    assert CANCEL + GRACE <= asyncio.run(story()) < 5
 
 
 def test_ending_twice_is_ending_once(tmp_path: Path) -> None:
@@ -315,12 +350,13 @@ def test_only_a_variable_of_that_very_name_is_a_mark() -> None:
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="without setpriv only a sweep helps")
 def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
     """Killed hard, the supervisor can do nothing more; the kernel does it."""
+    mark = fresh_mark()
     code = (
         "import asyncio, pathlib\n"
         "from remuda.agents import Launch\n"
         "from remuda.agents.process import Child\n"
         "async def main():\n"
-        "    launch = Launch('ada', 1, 'x', pathlib.Path('.'), 'mark')\n"
+        f"    launch = Launch('ada', 1, 'x', pathlib.Path('.'), {mark!r})\n"
         "    child = await Child.start(['sleep', '600'], launch, lambda _: None, lambda _: None)\n"
         "    print(child.pid, flush=True)\n"
         "    await child.gone()\n"
@@ -335,6 +371,7 @@ def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
     supervisor.wait()
     supervisor.stdout.close()
     asyncio.run(until(lambda: not alive(child)))
+    assert sweep(mark) == []
 
 
 def _sleeper(mark: str, name: str = MARK) -> "subprocess.Popen[bytes]":

@@ -113,6 +113,7 @@ class Ended:
     returncode: int | None
     detail: str = ""  # one line for people
     stderr_tail: str = ""
+    left: tuple[int, ...] = ()  # processes of it that would not die
 
 
 class Session(Protocol):

@@ -5,7 +5,7 @@ one loop would stand still for it. The tests hold this client and the SDK agains
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -96,7 +96,7 @@ class AcpSession:
         self._attempt = 0  # the retry that was told of last
         self._fault: RemudaError | None = None
         self._open = False
-        self._in_turn = False
+        self._turn: asyncio.Future[Reply] | None = None  # until the agent has answered the last prompt
         self._cancelled = False
         self._ref = ""
         self._preface = launch.instructions  # goes ahead of the first prompt of a new conversation
@@ -131,29 +131,41 @@ class AcpSession:
         return None
 
     async def prompt(self, text: str) -> TurnResult:
-        if self._in_turn:
+        if self._turn:
             raise Conflict("a turn is running in this session; wait for its end or cancel it")
         texts = [self._preface, text] if self._preface else [text]
         self._preface = ""
         blocks = [{"type": "text", "text": each} for each in texts]
-        self._in_turn, self._cancelled = True, False
+        self._cancelled = False
         self._reading.begin_turn()
+        self._turn = turn = asyncio.ensure_future(
+            self._call("session/prompt", {"sessionId": self._ref, "prompt": blocks})
+        )
+        turn.add_done_callback(self._rest)
         try:
-            reply = await self._attended(self._call("session/prompt", {"sessionId": self._ref, "prompt": blocks}))
+            reply = await self._attended(turn)
             return self._turn_result(reply, await self._balance())
         except RemudaError:
             self._report(self._reading.settle())
             raise
-        finally:
-            self._in_turn = False
 
     async def cancel(self) -> None:
-        if self._in_turn:
+        if self._turn:
             self._cancelled = True
             self.child.send(notice("session/cancel", {"sessionId": self._ref}))
 
     async def end(self, *, gentle: bool) -> Ended:
-        return await self.child.end(gentle=gentle)
+        return await self.child.end(gentle=gentle, cancel=self._stop_turn)
+
+    async def _stop_turn(self) -> None:
+        if self._turn:
+            await self.cancel()
+            await asyncio.wait({self._turn})
+
+    def _rest(self, turn: "asyncio.Future[Reply]") -> None:
+        self._turn = None
+        if not turn.cancelled():
+            turn.exception()  # it is told to who waits, if anybody still does
 
     async def gone(self) -> Ended:
         return await self.child.gone()
@@ -201,22 +213,21 @@ class AcpSession:
         self._result_of(await self._call(*choice), f"the agent would not take the model {model!r}")
         self._reading.tally.model = model
 
-    async def _attended(self, call: Coroutine[Any, Any, Reply]) -> Reply:
-        """Wait for the answer; meanwhile look into the agent's books, if it has some, for what it does not say."""
+    async def _attended(self, turn: "asyncio.Future[Reply]") -> Reply:
+        """Wait for the answer; meanwhile look into the agent's books, if it has some, for what it does not say.
+
+        Whoever waits may leave; the agent is in its turn all the same, until it answers.
+        """
         if self._books is None:
-            return await call
-        task = asyncio.ensure_future(call)
-        try:
+            return await asyncio.shield(turn)
+        heard = self._heard
+        while not (await asyncio.wait({turn}, timeout=LOOK_EVERY))[0]:
+            if heard == self._heard:
+                await self._look_for_retry()
+            else:
+                await self._balance()
             heard = self._heard
-            while not (await asyncio.wait({task}, timeout=LOOK_EVERY))[0]:
-                if heard == self._heard:
-                    await self._look_for_retry()
-                else:
-                    await self._balance()
-                heard = self._heard
-            return task.result()
-        finally:
-            task.cancel()
+        return turn.result()
 
     async def _look_for_retry(self) -> None:
         retry = await self._books.retry(self._ref) if self._books else None

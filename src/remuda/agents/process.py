@@ -1,8 +1,13 @@
 """One supervisor of child processes: whatever starts an agent's program starts it here.
 
-A `Child` leads its own session, sees only the environment it was given, cannot block on a full pipe, and is
-ended with everything it started. The kernel kills it when we die (where `setpriv` exists); what escapes even
-that is found by its mark.
+A `Child` leads its own session, sees only the environment it was given, cannot block on a full pipe, and is ended
+with everything it started. How that is made sure of is a ladder; each rung holds what slips past the one before:
+
+    cgroup       all that it started, whatever it did to hide              cgroup.py, where one may be made
+    subreaper    orphans become our children, so that none is lost         orphans.py, Linux
+    group        a session and a process group of its own                  everywhere
+    pdeathsig    the kernel kills it when we die, though not its children  where `setpriv` of util-linux is
+    mark         a variable in its environment, which all it starts have   strays.py, where /proc is
 
 The loop tells us of the exit itself (`process_exited`); that is why this is a protocol of the loop and not
 `create_subprocess_exec`, whose `wait` also waits for the pipes to close. A grandchild left behind may hold
@@ -10,30 +15,33 @@ them open for ever.
 """
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import Any, Literal, cast
+from time import monotonic
+from typing import Any, cast
 
-from remuda.agents import Ended, Launch, Listen, Wire
-from remuda.agents.strays import MARK, PATIENCE, Cull, cull, sweep
-from remuda.domain.errors import AgentFault, EffectFailed, RemudaError
+from remuda.agents import Ended, Launch, Listen, Wire, cgroup, orphans, strays
+from remuda.agents.cgroup import Leaf
+from remuda.agents.pipes import LINE_LIMIT, TAIL, Hear, Pipes
+from remuda.agents.strays import MARK, PATIENCE
+from remuda.domain.errors import AgentFault, EffectFailed
+from remuda.domain.failure import Failure
 
-__all__ = ["MARK", "Child", "Hear", "environment", "sweep"]
+__all__ = ["LINE_LIMIT", "MARK", "TAIL", "Child", "Hear", "environment", "sweep"]
+
+log = logging.getLogger("remuda.process")
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER", "TZ")
-LINE_LIMIT = 16 * 1024 * 1024
-STDERR_LINE = 64 * 1024  # stderr is for people: a longer line is logged in pieces
-TAIL = 4096
-GRACE = 2.0  # seconds from SIGTERM to SIGKILL
-SETTLE = 0.3  # seconds to read what is still in the pipes after the exit, when someone else holds them open
+STDIN_LIMIT = 4 * 1024 * 1024  # bytes that may wait for a child which does not read them
 
-# Gets each line of the child's stdout, and at last why there will be no more.
-Hear = Callable[[str | RemudaError], None]
+# Seconds. All of them together are less than the five in which a tree must be gone.
+CANCEL = 1.0  # from asking it to stop its turn to SIGTERM
+GRACE = 1.5  # from SIGTERM to SIGKILL; strays.PATIENCE is for the rest
 
 
 def environment(declared: Mapping[str, str], mark: str) -> dict[str, str]:
@@ -42,160 +50,69 @@ def environment(declared: Mapping[str, str], mark: str) -> dict[str, str]:
     return {**needed, **declared, MARK: mark}
 
 
-class Lines:
-    """Cuts a stream of bytes into lines. `pending` bytes wait for the end of theirs."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self.pending = 0
-
-    def feed(self, data: bytes) -> list[bytes]:
-        *whole, rest = data.split(b"\n")
-        if whole:
-            whole[0] = self.take() + whole[0]
-        self._parts.append(rest)
-        self.pending += len(rest)
-        return whole
-
-    def take(self) -> bytes:
-        """What there is of an unfinished line."""
-        rest = b"".join(self._parts)
-        self._parts.clear()
-        self.pending = 0
-        return rest
-
-
-class Pipes(asyncio.SubprocessProtocol):
-    """What the event loop tells about one process, turned into lines and one end."""
-
-    def __init__(self, listen: Listen, hear: Hear) -> None:
-        self.over: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
-        self.exited = False
-        self.ending = False  # we are ending it, so its exit is no surprise
-        self.tail = b""
-        self._listen = listen
-        self._hear = hear
-        self._broken = False
-        self._said = Lines()
-        self._complained = Lines()
-        self._settling: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.SubprocessTransport, transport)
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        try:
-            if fd == 1:
-                self._take_stdout(data)
-            else:
-                self._take_stderr(data)
-        except Exception as error:  # whoever waits for an answer must learn that none can come
-            self._break(EffectFailed(f"a line of the agent's output could not be taken in: {error!r}"))
-
-    def process_exited(self) -> None:
-        self.exited = True
-        self._settling = asyncio.get_running_loop().call_later(SETTLE, self._settle)
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the loop's signature
-        self._settle()
-
-    def _take_stdout(self, data: bytes) -> None:
-        if self._broken:  # still read, so that the child does not block, but no longer of use
-            return None
-        for line in self._said.feed(data):
-            if len(line) > LINE_LIMIT:
-                return self._break_at(line)
-            text = line.decode(errors="replace")
-            self._listen(Wire("agent", text))
-            if text.strip() and not self._broken:
-                self._hear(text)
-        if self._said.pending > LINE_LIMIT:
-            self._break_at(self._said.take())
-        return None
-
-    def _take_stderr(self, data: bytes) -> None:
-        self.tail = (self.tail + data)[-TAIL:]
-        for line in self._complained.feed(data):
-            self._listen(Wire("stderr", line.decode(errors="replace")))
-        if self._complained.pending > STDERR_LINE:
-            self._listen(Wire("stderr", self._complained.take().decode(errors="replace")))
-
-    def _break_at(self, line: bytes) -> None:
-        start = line[:200].decode(errors="replace")
-        self._listen(Wire("agent", start))
-        self._break(AgentFault(f"the agent wrote a line of more than {LINE_LIMIT} bytes; it begins: {start}"))
-
-    def _break(self, fault: RemudaError) -> None:
-        if not self._broken:
-            self._broken = True
-            self._hear(fault)
-
-    def _settle(self) -> None:
-        """The process is gone and its pipes are read, or nobody waits for them any longer."""
-        if self._settling:
-            self._settling.cancel()
-        if self.over.done():
-            return
-        ended = Ended(code := self.transport.get_returncode(), describe(code), self.stderr_text())
-        self.over.set_result(ended)
-        self.transport.close()
-        by = " (ended by Remuda)" if self.ending else ""
-        try:
-            self._log_unfinished_lines()
-        finally:
-            self._break(AgentFault(f"the agent's process {ended.detail}{by}{self.evidence()}"))
-
-    def _log_unfinished_lines(self) -> None:
-        # Half a line is kept for the transcript but not interpreted: it would hide why the process died.
-        sides: tuple[tuple[Literal["agent", "stderr"], Lines], ...]
-        sides = (("agent", self._said), ("stderr", self._complained))
-        for side, lines in sides:
-            if rest := lines.take():
-                self._listen(Wire(side, rest.decode(errors="replace")))
-
-    def stderr_text(self) -> str:
-        return self.tail.decode(errors="replace")
-
-    def evidence(self) -> str:
-        tail = self.stderr_text().strip()
-        return f"; the last it wrote to stderr:\n{tail}" if tail else "; it wrote nothing to stderr"
+def sweep(prefix: str) -> list[int]:
+    """End what an earlier runtime left of the marks that start with `prefix`: by cgroup, then by mark. It blocks."""
+    by_mark = strays.sweep(prefix)
+    return sorted({*by_mark, *cgroup.sweep(prefix)})
 
 
 class Child:
     """A running program and all that it starts, until `end`."""
 
-    def __init__(self, mark: str, pipes: Pipes, listen: Listen) -> None:
+    def __init__(self, mark: str, pipes: Pipes, listen: Listen, leaf: Leaf | None) -> None:
         self.pid = pipes.transport.get_pid()
         self._mark = mark
         self._pipes = pipes
         self._listen = listen
+        self._leaf = leaf
         self._hurry = asyncio.Event()
         self._ending: asyncio.Task[Ended] | None = None
+        orphans.own.pids.add(self.pid)
+        pipes.over.add_done_callback(lambda _: orphans.own.pids.discard(self.pid))
 
     @classmethod
     async def start(cls, argv: Sequence[str], launch: Launch, listen: Listen, hear: Hear) -> "Child":
         env = environment(launch.env, launch.mark)
         if shutil.which(argv[0], path=env.get("PATH")) is None:
-            raise AgentFault(f"there is no program {argv[0]!r}; install it or correct PATH")
-        loop = asyncio.get_running_loop()
+            said = f"there is no program {argv[0]!r}; install it or correct PATH"
+            raise AgentFault(said, Failure.NOT_INSTALLED)
+        leaf, ahead = await asyncio.to_thread(_prepare, launch.mark)
         try:
-            _, pipes = await loop.subprocess_exec(
-                lambda: Pipes(listen, hear),
-                *_launcher(),
-                *argv,
-                cwd=launch.cwd,
-                env=env,
-                start_new_session=True,
-            )
+            with leaf.closed() if leaf else nullcontext():
+                pipes = Pipes(listen, hear)
+                with orphans.own.start():
+                    await _execute(ahead, argv, launch, env, pipes)
+                    child = cls(launch.mark, pipes, listen, leaf)
+                await child._enter()
+        except BaseException:
+            if leaf:
+                leaf.remove()
+            raise
+        return child
+
+    async def _enter(self) -> None:
+        """Into its cgroup, while the gate is closed. When that cannot be, it does without."""
+        if self._leaf is None:
+            return
+        try:
+            await asyncio.to_thread(self._leaf.admit, self.pid)
         except OSError as error:
-            raise AgentFault(f"could not start {argv[0]} in {launch.cwd}: {error}") from error
-        return cls(launch.mark, pipes, listen)
+            log.warning("process %d is not in its cgroup: %s", self.pid, error)
+            self._leaf = None
+        except BaseException:
+            await self.end(gentle=False)
+            raise
 
     def send(self, line: str) -> None:
         """Write one line to its stdin. Does nothing when nobody can read it: the exit is told elsewhere."""
         self._listen(Wire("remuda", line))
         stdin = self._stdin()
-        if stdin and not stdin.is_closing():
+        if stdin is None or stdin.is_closing():
+            return
+        waiting = stdin.get_write_buffer_size()
+        if waiting > STDIN_LIMIT:
+            self._pipes.fail(AgentFault(f"the agent does not read: {waiting} bytes wait for it{self.evidence()}"))
+        else:
             stdin.write(line.encode() + b"\n")
 
     def evidence(self) -> str:
@@ -205,34 +122,72 @@ class Child:
         """Wait until the process has exited, for whatever reason. What it started may live on: see `end`."""
         return await asyncio.shield(self._pipes.over)
 
-    async def end(self, *, gentle: bool, grace: float = GRACE) -> Ended:
-        """End the process and everything it started. Idempotent; an ungentle call hurries a gentle one."""
+    async def end(
+        self, *, gentle: bool, grace: float = GRACE, cancel: Callable[[], Awaitable[object]] | None = None
+    ) -> Ended:
+        """End the process and everything it started. Idempotent; an ungentle call hurries a gentle one.
+
+        `cancel` asks the program in its own protocol to stop what it does, and returns when it has. What is `left`
+        in the result would not die; call again to try again.
+        """
         if not gentle:
             self._hurry.set()
-        if self._ending is None:
+        if self._ending is None or _failed(self._ending):
             self._pipes.ending = not self._pipes.exited
-            self._ending = asyncio.create_task(self._end(grace))
+            self._ending = asyncio.create_task(self._end(grace, cancel))
         return await asyncio.shield(self._ending)
 
-    async def _end(self, grace: float) -> Ended:
+    async def _end(self, grace: float, cancel: Callable[[], Awaitable[object]] | None) -> Ended:
+        if cancel and not self._hurry.is_set() and not self._pipes.exited:
+            await self._hurried_or(asyncio.ensure_future(cancel()), CANCEL)
         if not self._hurry.is_set() and not self._pipes.exited:
             if stdin := self._stdin():
                 stdin.close()
             self._signal(signal.SIGTERM)
-            await self._gone_or_hurried(grace)
+            await self._hurried_or(self._pipes.over, grace)
+        return await self._kill()
+
+    async def _kill(self) -> Ended:
+        deadline = monotonic() + PATIENCE
+        killed = await asyncio.to_thread(self._kill_leaf) if self._leaf else set()
         self._signal(signal.SIGKILL)
         await asyncio.wait({self._pipes.over}, timeout=PATIENCE)
-        strays = await asyncio.to_thread(cull, lambda mark: mark == self._mark)
-        if not self._pipes.over.done():
-            return Ended(None, f"process {self.pid} did not die of SIGKILL (yet)", self._pipes.stderr_text())
-        ended = self._pipes.over.result()
-        return replace(ended, detail=ended.detail + _about(strays))
+        self._pipes.give_up()
+        left: set[int] = set()
+        if self._leaf and not await cgroup.emptied(self._leaf, deadline):
+            left.update(self._leaf.pids())
+        by_mark = await strays.cull_marked(self._mark)
+        await asyncio.to_thread(orphans.reap)
+        return self._told(killed.union(by_mark.killed), left.union(by_mark.left))
 
-    async def _gone_or_hurried(self, grace: float) -> None:
+    def _kill_leaf(self) -> set[int]:
+        """Kill all in the cgroup; give back those that the signal to the group would not have reached."""
+        assert self._leaf
+        found = self._leaf.pids()
+        escaped = {pid for pid in found if _group_of(pid) not in (None, self.pid)}
+        self._leaf.kill()
+        return escaped
+
+    def _told(self, killed: set[int], left: set[int]) -> Ended:
+        over = self._pipes.over
+        if over.done():
+            ended = over.result()
+        else:
+            left = left | {self.pid}
+            ended = Ended(None, f"process {self.pid} did not die of SIGKILL (yet)", self._pipes.stderr_text())
+        detail = f"; killed {len(killed)} stray processes" if killed else ""
+        detail += f"; still alive: {sorted(left)}" if left else ""
+        return replace(ended, detail=ended.detail + detail, left=tuple(sorted(left)))
+
+    async def _hurried_or(self, other: "asyncio.Future[Any]", seconds: float) -> None:
+        """Wait for the other, but no longer than that, nor when somebody is in a hurry, nor past the exit."""
         hurried = asyncio.create_task(self._hurry.wait())
-        either: set[asyncio.Future[Any]] = {self._pipes.over, hurried}
-        await asyncio.wait(either, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+        any_of: set[asyncio.Future[Any]] = {self._pipes.over, hurried, other}
+        await asyncio.wait(any_of, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         hurried.cancel()
+        if other is not self._pipes.over:
+            other.cancel()
+            await asyncio.gather(other, return_exceptions=True)  # however the asking went, the next rung follows
 
     def _signal(self, number: signal.Signals) -> None:
         # Once the leader is reaped its number can go to a stranger, but not while its group has members. So
@@ -246,27 +201,36 @@ class Child:
         return cast("asyncio.WriteTransport | None", self._pipes.transport.get_pipe_transport(0))
 
 
-def describe(returncode: int | None) -> str:
-    if returncode is None:
-        return "is gone, nobody knows how"
-    if returncode >= 0:
-        return f"exited with code {returncode}"
+async def _execute(
+    ahead: Sequence[str], argv: Sequence[str], launch: Launch, env: Mapping[str, str], pipes: Pipes
+) -> None:
+    loop = asyncio.get_running_loop()
     try:
-        return f"was killed by {signal.Signals(-returncode).name}"
-    except ValueError:
-        return f"was killed by signal {-returncode}"
+        await loop.subprocess_exec(lambda: pipes, *ahead, *argv, cwd=launch.cwd, env=env, start_new_session=True)
+    except OSError as error:
+        raise AgentFault(f"could not start {argv[0]} in {launch.cwd}: {error}") from error
 
 
-def _about(strays: Cull) -> str:
-    killed = f"; killed {len(strays.killed)} stray processes" if strays.killed else ""
-    left = f"; still alive: {list(strays.left)}" if strays.left else ""
-    return killed + left
+def _prepare(mark: str) -> tuple[Leaf | None, tuple[str, ...]]:
+    """A cgroup, where one can be had, and what goes ahead of the program. Looks for programs, so it blocks."""
+    setpriv = cgroup.tool("setpriv")
+    ahead = (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
+    try:
+        leaf = cgroup.make(mark)
+    except EffectFailed:  # the other rungs must do; `remuda doctor` tells why
+        return None, ahead
+    return leaf, (*ahead, *leaf.gate)
 
 
-def _launcher() -> tuple[str, ...]:
-    """Have the kernel kill the child when we die. It does not reach grandchildren; the mark does."""
-    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
-    return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
+def _failed(ending: "asyncio.Task[Ended]") -> bool:
+    return ending.done() and (ending.cancelled() or ending.exception() is not None or bool(ending.result().left))
+
+
+def _group_of(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
 
 
 def _exists(pid: int) -> bool:

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("tell", "Let a paused, stopped or held agent go on"),
     "stop": ("tell", "Stop an agent; resume brings it back"),
     "retire": ("tell", "End an agent for good"),
+    "answer": ("answer", "Answer what an agent asks before it uses a tool"),
     "events": ("events", "Show what happened"),
     "doctor": ("doctor", "Check that all is well, and repair what is not"),
     "demo": ("demo", "Watch scripted agents at work, and a hard kill in the middle of it"),

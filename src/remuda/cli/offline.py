@@ -9,7 +9,7 @@ import apsw
 from remuda.cli.say import note
 from remuda.domain.events import Recorded
 from remuda.domain.state import State
-from remuda.runtime.place import Place
+from remuda.runtime.place import Place, check_log
 from remuda.store.file import explain, open_log
 from remuda.store.sqlite import read_records, restore
 from remuda.views.text import moment
@@ -42,15 +42,22 @@ class LogFile:
         return row if row is not None else (0, 0.0)
 
 
+def _written(place: Place) -> bool:
+    try:
+        return place.database.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
 @contextmanager
 def log_file(place: Place) -> Iterator[LogFile]:
     """The project's log, with a remark that nobody is writing it."""
-    db = open_log(place.database, readonly=True) if place.database.exists() else None
+    check_log(place)
+    db = open_log(place.database, readonly=True) if _written(place) else None
     try:
         log = LogFile(place, db)
         _, at = log.head()
-        when = f"this is from the log as of {moment(at)}" if at else "and none has been up here yet"
-        note(f"no runtime is up; {when}")
+        note(f"no runtime is up{f'; this is from the log as of {moment(at)}' if at else ', and none has been yet'}")
         yield log
     finally:
         if db is not None:

@@ -10,9 +10,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from remuda.cli.call import Broken, NotUp, connect, exchange, receive, send
-from remuda.domain.errors import Refused, RemudaError, UnknownAgent
+from remuda.domain.errors import Invalid, Refused, RemudaError, UnknownAgent
 from remuda.domain.text import NAME
 from remuda.runtime.place import Place, find_place
+
+LARGEST_BODY = 4 << 20
 
 
 class Answered(RemudaError):
@@ -42,7 +44,9 @@ def read(place: Place, path: str, query: Mapping[str, object] | None = None) -> 
 def write(place: Place, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
     """Have something done, once, also when the answer is lost and we ask again."""
     key = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
-    data = json.dumps(body or {}).encode()
+    data = json.dumps(body or {}, ensure_ascii=False).encode()
+    if len(data) > LARGEST_BODY:  # the runtime would hang up on us before it had heard it all
+        raise Invalid(f"that is more than {LARGEST_BODY >> 20} MiB; put the text in a file and name the file")
     headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
     try:
         try:

@@ -24,13 +24,13 @@ def ps(dead: bool, as_json: bool) -> None:
     import msgspec  # the long way round, without a runtime: these take longer than the usual answer
 
     from remuda.cli.offline import log_file
-    from remuda.views.roster import roster, roster_text
+    from remuda.views.roster import chosen, roster, roster_text
 
     with log_file(place) as log:
         state = log.state()
-        rows = roster(state.agents, time.time(), dead=dead)
+        agents, now = chosen(state.agents, dead=dead), time.time()
         if as_json:
-            answer = {"project": str(place.root), "seq": state.seq, "agents": rows}
+            answer = {"project": str(place.root), "seq": state.seq, "agents": roster(agents, now)}
             write_out(msgspec.json.encode(answer) + b"\n")
         else:
-            write_out(roster_text(rows, width=width() or None, colour=colour()).encode())
+            write_out(roster_text(agents, now, width=width() or None, colour=colour()).encode())

@@ -1,7 +1,5 @@
 """Start the runtime."""
 
-import asyncio
-import logging
 import os
 import signal
 import subprocess
@@ -10,18 +8,13 @@ import time
 from pathlib import Path
 
 import click
-import uvloop
 
 from remuda.cli.call import Broken, NotUp, exchange
 from remuda.cli.init import init_place, repository_of
 from remuda.cli.project import project
 from remuda.cli.say import note, out
 from remuda.domain.errors import Conflict, Invalid, RemudaError, StoreFailed
-from remuda.domain.lifecycle import DEAD
-from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import Place, find_holder, make_place
-from remuda.runtime.runtime import Runtime
-from remuda.web.serve import serve
 
 PATIENCE = 15.0  # seconds for a runtime in the background to answer
 LOOK_EVERY = 0.05
@@ -35,8 +28,9 @@ def up(detach: bool) -> None:
     if detach:
         _detach(place)
         return
-    _log_to_stderr()
-    uvloop.run(run(place))
+    from remuda.cli.foreground import run  # the whole runtime: not for the one that only starts another process
+
+    run(place)
 
 
 def _place() -> Place:
@@ -49,34 +43,6 @@ def _place() -> Place:
     place = init_place(root)
     note(f"{place.root} was not a Remuda project yet; it is one now")
     return place
-
-
-async def run(place: Place) -> None:
-    """Until SIGTERM or Ctrl-C, `remuda down`, or the failure of the log, which is raised."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with open_runtime(place.root) as runtime:
-        await serve(runtime, stop=stop, ready=lambda: _banner(runtime))
-        if runtime.running.done():
-            await runtime.running
-    out("remuda is down; nothing is lost, `remuda up` goes on")
-
-
-def _banner(runtime: Runtime) -> None:
-    agents = runtime.loop.shown.agents.values()
-    dead = sum(agent.status in DEAD for agent in agents)
-    out(f"remuda is up for {runtime.place.root}")
-    out(f"  socket  {runtime.place.socket}")
-    out(f"  agents  {len(agents) - dead} alive, {dead} dead")
-    out("  stop    Ctrl-C here, or `remuda down`")
-
-
-def _log_to_stderr() -> None:
-    """For a person only what needs one; for a file the whole story."""
-    level = logging.WARNING if sys.stderr.isatty() else logging.INFO
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
 # --- in the background ---

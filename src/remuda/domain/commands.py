@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import Phase
 from remuda.domain.state import Outcome, Sender, Usage
 
@@ -71,6 +72,15 @@ class ChangePhase:
     task: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerQuestion:
+    agent: str
+    question_id: str
+    allow: bool
+    by: str
+    why: str = ""
+
+
 # --- said by the runtime about itself ---
 
 
@@ -104,6 +114,7 @@ class ReportSessionEnded:
     epoch: int
     detail: str
     returncode: int | None = None
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +124,7 @@ class ReportSessionFailed:
     agent: str
     epoch: int
     error: str
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,8 @@ class ReportTurnEnded:
     outcome: Outcome
     stop_reason: str = ""
     error: str = ""
+    failure: Failure | None = None
+    retry_after: float | None = None  # seconds, where the model's service said so
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +168,45 @@ class ReportError:
     epoch: int
     turn: int
     error: str
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportToolCall:
+    agent: str
+    epoch: int
+    turn: int
+    id: str
+    name: str
+    ok: bool
+    seconds: float
+    arguments: str = ""
+    result: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRested:
+    agent: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportQuestion:
+    agent: str
+    epoch: int
+    turn: int
+    question_id: str
+    tool: str
+    arguments: str = ""
+    paths: tuple[str, ...] = ()
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportAnswerGiven:
+    agent: str
+    epoch: int
+    question_id: str
 
 
 Report = (
@@ -164,6 +217,10 @@ Report = (
     | ReportOutput
     | ReportUsage
     | ReportError
+    | ReportToolCall
+    | ReportRested
+    | ReportQuestion
+    | ReportAnswerGiven
 )
 
 Command = (
@@ -176,6 +233,7 @@ Command = (
     | RetireAgent
     | ReapAgent
     | ChangePhase
+    | AnswerQuestion
     | StartRuntime
     | StopRuntime
     | Report

@@ -5,8 +5,9 @@ Nothing here asks for a status in order to permit a move. A decision proposes th
 
 from collections.abc import Mapping
 
-from remuda.domain import reports
+from remuda.domain import questions, reports
 from remuda.domain.commands import (
+    AnswerQuestion,
     ChangePhase,
     Command,
     HibernateAgent,
@@ -74,6 +75,7 @@ def _decide_for_agent(
     | RetireAgent
     | ReapAgent
     | ChangePhase
+    | AnswerQuestion
     | Report,
 ) -> None:
     match command:
@@ -93,6 +95,8 @@ def _decide_for_agent(
             _resume(draft)
         case ChangePhase():
             _change_phase(draft, command)
+        case AnswerQuestion():
+            questions.answer(draft, command)
         case _:
             reports.decide(draft, command)
 

@@ -57,7 +57,7 @@ class Draft:
 def wake(draft: Draft) -> None:
     """Mail for an agent that has time for it begins a turn, or first a session to have the turn in."""
     agent = draft.agent
-    if not agent.queue or agent.status not in (Status.READY, Status.HIBERNATING):
+    if not agent.queue or agent.rest_until or agent.status not in (Status.READY, Status.HIBERNATING):
         return
     if agent.session is None or agent.session.stage is Stage.ENDED:
         draft.request_session("mail")

@@ -6,13 +6,18 @@ not matter how the state was reached.
 
 from collections.abc import Iterator
 
-from remuda.domain.effects import Effect, EndSession, RunTurn, StartSession
-from remuda.domain.lifecycle import Stage, Status
+from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession
+from remuda.domain.lifecycle import DEAD, Stage, Status
 from remuda.domain.state import Agent, Session, State
 
 
-def due(agent: Agent) -> Effect | None:
-    """One session, one thing owed at a time."""
+def due(agent: Agent) -> tuple[Effect, ...]:
+    """At most one thing for its process, and beside it the answers that it waits for, or a rest."""
+    process = _of_process(agent)
+    return (*((process,) if process else ()), *_answers(agent), *_rest(agent))
+
+
+def _of_process(agent: Agent) -> StartSession | RunTurn | EndSession | None:
     match agent.session:
         case Session(stage=Stage.REQUESTED) as session:
             return StartSession(
@@ -34,8 +39,20 @@ def due(agent: Agent) -> Effect | None:
             return None
 
 
+def _answers(agent: Agent) -> Iterator[GiveAnswer]:
+    session = agent.session
+    if session is None or session.stage is not Stage.STARTED or agent.turn is None:
+        return
+    for question in agent.questions:
+        if question.allow is not None and not question.given and question.epoch == session.epoch:
+            yield GiveAnswer(agent.name, session.epoch, question.id, question.allow, question.why)
+
+
+def _rest(agent: Agent) -> Iterator[Rest]:
+    if agent.rest_until and agent.status not in DEAD and agent.session is not None:
+        yield Rest(agent.name, agent.session.epoch, agent.rest_until)
+
+
 def all_due(state: State) -> Iterator[Effect]:
     for agent in state.agents.values():
-        effect = due(agent)
-        if effect is not None:
-            yield effect
+        yield from due(agent)

@@ -37,20 +37,44 @@ class EndSession:
     gentle: bool
 
 
-Effect = StartSession | RunTurn | EndSession
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Wait, and say when it is over."""
 
-Key = tuple[str, str, int, int]
+    agent: str
+    epoch: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveAnswer:
+    """Tell the session that asks what was decided."""
+
+    agent: str
+    epoch: int
+    question_id: str
+    allow: bool
+    why: str
+
+
+Effect = StartSession | RunTurn | EndSession | Rest | GiveAnswer
+
+Key = tuple[str, str, int, int | float | str]
 
 
 def key(effect: Effect) -> Key:
     """To end a session at once is another thing than to end it gently: the one must be able to overtake the other."""
     match effect:
         case StartSession():
-            part = 0
+            part: int | float | str = 0
         case RunTurn():
             part = effect.turn
         case EndSession():
             part = int(effect.gentle)
+        case Rest():
+            part = effect.until
+        case GiveAnswer():
+            part = effect.question_id
         case _:
             assert_never(effect)
     return type(effect).__name__, effect.agent, effect.epoch, part

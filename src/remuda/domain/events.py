@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import Phase, Status
-from remuda.domain.state import Message, Outcome, Usage
+from remuda.domain.state import Message, Outcome, Question, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,16 @@ class SessionEnded:
     detail: str
     returncode: int | None
     crashed: bool  # it died by itself; nobody ended it
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEndRequested:
+    """The agent stays as it is and its process goes; the next turn gets a fresh one."""
+
+    agent: str
+    epoch: int
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +102,60 @@ class TurnEnded:
     outcome: Outcome
     stop_reason: str
     error: str
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestBegan:
+    """The model's service asked for patience."""
+
+    agent: str
+    until: float
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class RestEnded:
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    """A tool the agent used, when it was done. What is too long is cut; the transcript has it all."""
+
+    agent: str
+    epoch: int
+    turn: int
+    id: str
+    name: str
+    ok: bool
+    seconds: float
+    arguments: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAsked:
+    agent: str
+    epoch: int
+    turn: int
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswered:
+    agent: str
+    question_id: str
+    allow: bool
+    why: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerGiven:
+    agent: str
+    epoch: int
+    question_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +183,7 @@ class ErrorReported:
     epoch: int
     turn: int
     error: str
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +202,17 @@ AgentEvent = (
     | PhaseChanged
     | SessionRequested
     | SessionStarted
+    | SessionEndRequested
     | SessionEnded
     | MessageQueued
     | TurnStarted
     | TurnEnded
+    | RestBegan
+    | RestEnded
+    | ToolCalled
+    | QuestionAsked
+    | QuestionAnswered
+    | AnswerGiven
     | OutputAppended
     | UsageRecorded
     | ErrorReported

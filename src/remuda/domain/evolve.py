@@ -1,23 +1,31 @@
 """How an event changes what we know. No decisions here: an event has happened and is applied."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar, assert_never
+from typing import Any, TypeVar
 
 from remuda.domain.events import (
     AgentEvent,
     AgentSpawned,
+    AnswerGiven,
     ErrorReported,
     MessageQueued,
     OutputAppended,
     PhaseChanged,
+    QuestionAnswered,
+    QuestionAsked,
     Recorded,
     ReportIgnored,
+    RestBegan,
+    RestEnded,
     RuntimeStarted,
     RuntimeStopped,
     SessionEnded,
+    SessionEndRequested,
     SessionRequested,
     SessionStarted,
     StatusChanged,
+    ToolCalled,
     TurnEnded,
     TurnStarted,
     UsageRecorded,
@@ -69,51 +77,50 @@ def spawned(event: AgentSpawned, at: float) -> Agent:
 
 
 def evolve_agent(agent: Agent, event: AgentEvent, at: float) -> Agent:
-    match event:
-        case StatusChanged():
-            return _status_changed(agent, event, at)
-        case PhaseChanged():
-            return agent._replace(phase=event.now, task=event.task, active_at=at)
-        case SessionRequested() | SessionStarted() | SessionEnded():
-            return _session_changed(agent, event, at)
-        case MessageQueued():
-            return agent._replace(queue=(*agent.queue, event.message), active_at=at)
-        case TurnStarted():
-            return _turn_started(agent, event, at)
-        case TurnEnded():
-            return _turn_ended(agent, event, at)
-        case UsageRecorded():
-            return _usage_recorded(agent, event, at)
-        case OutputAppended() | ErrorReported():
-            return agent._replace(active_at=at)
-        case ReportIgnored():
-            return agent
-        case _:
-            assert_never(event)
+    """The agent after an event. Each kind has its rule in RULES, at the end of this file."""
+    return RULES[type(event)](agent, event, at)
+
+
+def _phase_changed(agent: Agent, event: PhaseChanged, at: float) -> Agent:
+    return agent._replace(phase=event.now, task=event.task, active_at=at)
+
+
+def _message_queued(agent: Agent, event: MessageQueued, at: float) -> Agent:
+    return agent._replace(queue=(*agent.queue, event.message), active_at=at)
+
+
+def _was_active(agent: Agent, _event: AgentEvent, at: float) -> Agent:
+    return agent._replace(active_at=at)
+
+
+def _unchanged(agent: Agent, _event: AgentEvent, _at: float) -> Agent:
+    return agent
 
 
 def _status_changed(agent: Agent, event: StatusChanged, at: float) -> Agent:
     session = agent.session
     if session is not None and session.stage is not Stage.ENDED and event.now not in WITH_PROCESS:
         session = session if session.stage is Stage.ENDING else _at(session, Stage.ENDING)
-    ended_at = at if event.now in DEAD else 0.0
-    return agent._replace(status=event.now, why=event.why, session=session, active_at=at, ended_at=ended_at)
+    after = agent._replace(status=event.now, why=event.why, session=session, active_at=at)
+    return after._replace(ended_at=at, questions=(), rest_until=0.0) if event.now in DEAD else after
 
 
-def _session_changed(agent: Agent, event: SessionRequested | SessionStarted | SessionEnded, at: float) -> Agent:
-    session, crashes, metrics = agent.session, agent.crashes, agent.metrics
-    match event:
-        case SessionRequested():
-            session = Session(event.epoch, Stage.REQUESTED, resumes=event.resumes)
-            metrics = metrics._replace(total_cost_nanousd=0)
-        case SessionStarted():
-            session = _at(session, Stage.STARTED)._replace(ref=event.ref)
-        case SessionEnded():
-            session = _at(session, Stage.ENDED)
-            crashes += event.crashed
-        case _:
-            assert_never(event)
-    return agent._replace(session=session, crashes=crashes, metrics=metrics, active_at=at)
+def _session_requested(agent: Agent, event: SessionRequested, at: float) -> Agent:
+    session = Session(event.epoch, Stage.REQUESTED, resumes=event.resumes)
+    return agent._replace(session=session, metrics=agent.metrics._replace(total_cost_nanousd=0), active_at=at)
+
+
+def _session_started(agent: Agent, event: SessionStarted, at: float) -> Agent:
+    return agent._replace(session=_at(agent.session, Stage.STARTED)._replace(ref=event.ref), active_at=at)
+
+
+def _session_end_requested(agent: Agent, _event: SessionEndRequested, at: float) -> Agent:
+    return agent._replace(session=_at(agent.session, Stage.ENDING), active_at=at)
+
+
+def _session_ended(agent: Agent, event: SessionEnded, at: float) -> Agent:
+    ended = _at(agent.session, Stage.ENDED)
+    return agent._replace(session=ended, crashes=agent.crashes + event.crashed, active_at=at)
 
 
 def _turn_started(agent: Agent, event: TurnStarted, at: float) -> Agent:
@@ -129,9 +136,35 @@ def _turn_started(agent: Agent, event: TurnStarted, at: float) -> Agent:
 def _turn_ended(agent: Agent, event: TurnEnded, at: float) -> Agent:
     message = _present(agent.turn).message
     if event.outcome.answered:
-        return agent._replace(turn=None, turns=agent.turns + 1, crashes=0, active_at=at)
+        return agent._replace(turn=None, turns=agent.turns + 1, crashes=0, limits=0, questions=(), active_at=at)
     again = replace(message, attempts=message.attempts + 1)
     return agent._replace(turn=None, turns=agent.turns + 1, queue=(again, *agent.queue), active_at=at)
+
+
+def _rest_began(agent: Agent, event: RestBegan, _at: float) -> Agent:
+    return agent._replace(rest_until=event.until, limits=agent.limits + 1)
+
+
+def _rest_ended(agent: Agent, _event: RestEnded, _at: float) -> Agent:
+    return agent._replace(rest_until=0.0)
+
+
+def _question_asked(agent: Agent, event: QuestionAsked, at: float) -> Agent:
+    others = (each for each in agent.questions if each.id != event.question.id)
+    return agent._replace(questions=(*others, event.question), active_at=at)
+
+
+def _question_answered(agent: Agent, event: QuestionAnswered, _at: float) -> Agent:
+    return _with_question(agent, event.question_id, allow=event.allow, why=event.why, answered_by=event.by)
+
+
+def _answer_given(agent: Agent, event: AnswerGiven, at: float) -> Agent:
+    return _with_question(agent, event.question_id, given=True)._replace(active_at=at)
+
+
+def _with_question(agent: Agent, question_id: str, **changes: Any) -> Agent:
+    changed = (replace(each, **changes) if each.id == question_id else each for each in agent.questions)
+    return agent._replace(questions=tuple(changed))
 
 
 def _usage_recorded(agent: Agent, event: UsageRecorded, at: float) -> Agent:
@@ -169,3 +202,26 @@ def _at(session: Session | None, stage: Stage) -> Session:
 def _present(value: _T | None) -> _T:
     assert value is not None, "the log tells of something that was never begun"
     return value
+
+
+RULES: Mapping[type, Callable[[Agent, Any, float], Agent]] = {
+    StatusChanged: _status_changed,
+    PhaseChanged: _phase_changed,
+    SessionRequested: _session_requested,
+    SessionStarted: _session_started,
+    SessionEndRequested: _session_end_requested,
+    SessionEnded: _session_ended,
+    MessageQueued: _message_queued,
+    TurnStarted: _turn_started,
+    TurnEnded: _turn_ended,
+    RestBegan: _rest_began,
+    RestEnded: _rest_ended,
+    ToolCalled: _was_active,
+    QuestionAsked: _question_asked,
+    QuestionAnswered: _question_answered,
+    AnswerGiven: _answer_given,
+    OutputAppended: _was_active,
+    UsageRecorded: _usage_recorded,
+    ErrorReported: _was_active,
+    ReportIgnored: _unchanged,
+}

@@ -1,14 +1,20 @@
 """What the world's reports lead to. Each is fenced: one from another session or turn is kept, never applied."""
 
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from remuda.domain import questions
 from remuda.domain.commands import (
     Report,
+    ReportAnswerGiven,
     ReportError,
     ReportOutput,
+    ReportQuestion,
+    ReportRested,
     ReportSessionEnded,
     ReportSessionFailed,
     ReportSessionStarted,
+    ReportToolCall,
     ReportTurnEnded,
     ReportUsage,
 )
@@ -17,11 +23,16 @@ from remuda.domain.events import (
     ErrorReported,
     OutputAppended,
     ReportIgnored,
+    RestBegan,
+    RestEnded,
     SessionEnded,
+    SessionEndRequested,
     SessionStarted,
+    ToolCalled,
     TurnEnded,
     UsageRecorded,
 )
+from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.lifecycle import Stage, Status
 from remuda.domain.state import Outcome, Session, Usage
 from remuda.domain.text import tidy
@@ -30,6 +41,11 @@ CRASHES_ALLOWED = 3  # sessions lost in a row, with no turn answered between the
 MOST_TOKENS = 10**10  # in one call; more is a lie or a bug, and would poison every sum
 MOST_NANOUSD = 10**15
 
+# Seconds to wait where the model's service asks for patience without saying how much: doubled each time in a row.
+FIRST_REST = 5.0
+SHORTEST_REST = 1.0
+LONGEST_REST = 300.0
+
 
 def decide(draft: Draft, report: Report) -> None:
     why = _stale(draft, report)
@@ -37,36 +53,26 @@ def decide(draft: Draft, report: Report) -> None:
         turn = getattr(report, "turn", 0)
         draft.emit(ReportIgnored(draft.agent.name, report.epoch, turn, type(report).__name__, why))
         return
-    match report:
-        case ReportSessionStarted():
-            draft.emit(SessionStarted(report.agent, report.epoch, tidy(report.ref)))
-            draft.move(Status.READY, "its session has started")
-            wake(draft)
-        case ReportSessionEnded():
-            _session_ended(draft, report)
-        case ReportSessionFailed():
-            error = tidy(report.error)
-            draft.emit(SessionEnded(report.agent, report.epoch, error, None, crashed=True))
-            draft.move(Status.FAILED, error)
-        case ReportTurnEnded():
-            _turn_ended(draft, report)
-        case ReportOutput():
-            draft.emit(
-                OutputAppended(report.agent, report.epoch, report.turn, report.offset, report.size, report.lines)
-            )
-        case ReportUsage():
-            draft.emit(UsageRecorded(report.agent, report.epoch, report.turn, report.call, report.usage))
-        case ReportError():
-            draft.emit(ErrorReported(report.agent, report.epoch, report.turn, tidy(report.error)))
-        case _:
-            assert_never(report)
+    RULES[type(report)](draft, report)
+
+
+def _session_started(draft: Draft, report: ReportSessionStarted) -> None:
+    draft.emit(SessionStarted(report.agent, report.epoch, tidy(report.ref)))
+    draft.move(Status.READY, "its session has started")
+    wake(draft)
+
+
+def _session_failed(draft: Draft, report: ReportSessionFailed) -> None:
+    error = tidy(report.error)
+    draft.emit(SessionEnded(report.agent, report.epoch, error, None, crashed=True, failure=report.failure))
+    draft.move(Status.FAILED, error)
 
 
 def _session_ended(draft: Draft, report: ReportSessionEnded) -> None:
     assert draft.agent.session is not None
     crashed = draft.agent.session.stage is not Stage.ENDING
     detail = tidy(report.detail)
-    draft.emit(SessionEnded(report.agent, report.epoch, detail, report.returncode, crashed))
+    draft.emit(SessionEnded(report.agent, report.epoch, detail, report.returncode, crashed, report.failure))
     draft.cut_turn(Outcome.LOST, detail)
     if crashed and draft.agent.crashes >= CRASHES_ALLOWED:
         times = f"its session died {draft.agent.crashes} times in a row; the last time: {detail}"
@@ -79,19 +85,82 @@ def _session_ended(draft: Draft, report: ReportSessionEnded) -> None:
 
 def _turn_ended(draft: Draft, report: ReportTurnEnded) -> None:
     assert draft.agent.turn is not None
+    passes = report.failure is not None and REMEDY[report.failure].passes
+    outcome = Outcome.LIMITED if passes else report.outcome
     draft.emit(
         TurnEnded(
             report.agent,
             report.epoch,
             report.turn,
             draft.agent.turn.message.id,
-            report.outcome,
+            outcome,
             tidy(report.stop_reason),
             tidy(report.error),
+            report.failure,
         )
     )
-    draft.move(Status.READY, f"turn {report.turn} {report.outcome}")
+    if passes and report.failure is not None:
+        _begin_rest(draft, report.failure, report.retry_after)
+    draft.move(Status.READY, f"turn {report.turn} {outcome}")
     wake(draft)
+
+
+def _begin_rest(draft: Draft, failure: Failure, retry_after: float | None) -> None:
+    """The message is given again later, and in a fresh session: this one has read it already."""
+    agent = draft.agent
+    assert agent.session is not None
+    seconds = FIRST_REST * 2**agent.limits if retry_after is None else retry_after
+    until = draft.now + min(max(seconds, SHORTEST_REST), LONGEST_REST)
+    draft.emit(RestBegan(agent.name, until, failure))
+    draft.emit(SessionEndRequested(agent.name, agent.session.epoch, str(failure)))
+
+
+def _rested(draft: Draft, report: ReportRested) -> None:
+    draft.emit(RestEnded(report.agent))
+    wake(draft)
+
+
+def _output(draft: Draft, report: ReportOutput) -> None:
+    draft.emit(OutputAppended(report.agent, report.epoch, report.turn, report.offset, report.size, report.lines))
+
+
+def _usage(draft: Draft, report: ReportUsage) -> None:
+    draft.emit(UsageRecorded(report.agent, report.epoch, report.turn, report.call, report.usage))
+
+
+def _error(draft: Draft, report: ReportError) -> None:
+    draft.emit(ErrorReported(report.agent, report.epoch, report.turn, tidy(report.error), report.failure))
+
+
+def _tool_call(draft: Draft, report: ReportToolCall) -> None:
+    draft.emit(
+        ToolCalled(
+            agent=report.agent,
+            epoch=report.epoch,
+            turn=report.turn,
+            id=tidy(report.id),
+            name=tidy(report.name),
+            ok=report.ok,
+            seconds=report.seconds,
+            arguments=tidy(report.arguments),
+            result=tidy(report.result),
+        )
+    )
+
+
+RULES: Mapping[type, Callable[[Draft, Any], None]] = {
+    ReportSessionStarted: _session_started,
+    ReportSessionEnded: _session_ended,
+    ReportSessionFailed: _session_failed,
+    ReportTurnEnded: _turn_ended,
+    ReportOutput: _output,
+    ReportUsage: _usage,
+    ReportError: _error,
+    ReportToolCall: _tool_call,
+    ReportRested: _rested,
+    ReportQuestion: questions.ask,
+    ReportAnswerGiven: questions.given,
+}
 
 
 # --- the fence ---
@@ -110,8 +179,14 @@ def _stale(draft: Draft, report: Report) -> str:
             return _usage_fault(session, report.call, report.usage)
         case ReportTurnEnded():
             return _turn_fault(draft, report.turn) or _outcome_fault(report.outcome)
+        case ReportQuestion() | ReportToolCall():
+            return _turn_fault(draft, report.turn)
         case ReportOutput() | ReportError() if report.turn:
             return _turn_fault(draft, report.turn)
+        case ReportRested():
+            return "" if draft.agent.rest_until else "the agent does not rest"
+        case ReportAnswerGiven():
+            return _answer_fault(draft, report)
         case _:
             expected = session.stage is not Stage.ENDED
     return "" if expected else f"session {session.epoch} is {session.stage}"
@@ -121,6 +196,13 @@ def _turn_fault(draft: Draft, number: int) -> str:
     turn = draft.agent.turn
     if turn is None or turn.number != number:
         return f"it is of turn {number}, the present one is {turn.number if turn else 'none'}"
+    return ""
+
+
+def _answer_fault(draft: Draft, report: ReportAnswerGiven) -> str:
+    question = questions.find_question(draft.agent, report.question_id)
+    if question is None or question.allow is None or question.given:
+        return f"no answer to {report.question_id!r} is waiting to be given"
     return ""
 
 

@@ -28,6 +28,7 @@ class Outcome(StrEnum):
     FAILED = "failed"  # the agent answered with an error
     INTERRUPTED = "interrupted"  # someone paused, stopped or ended the agent
     LOST = "lost"  # the process or the runtime died under it
+    LIMITED = "limited"  # the model's service would not serve it now
 
     @property
     def answered(self) -> bool:
@@ -43,6 +44,23 @@ class Message:
     text: str
     at: float
     attempts: int = 0  # turns that were begun with it and cut short
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """May the agent use a tool? It has the same id when it is asked again after a crash, and so keeps its answer."""
+
+    id: str
+    tool: str
+    arguments: str  # JSON, shortened
+    paths: tuple[str, ...]
+    title: str
+    asked_at: float
+    epoch: int  # of the session that asks, or asked last
+    allow: bool | None = None  # None: nobody has answered
+    why: str = ""
+    answered_by: str = ""
+    given: bool = False  # the session that asks has the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +126,9 @@ class Agent(NamedTuple):
     queue: tuple[Message, ...] = ()
     turns: int = 0  # ended ones
     crashes: int = 0  # sessions lost since a turn was last answered
+    limits: int = 0  # turns that the model's service would not serve since one was last answered
+    rest_until: float = 0.0  # no turn is begun before; 0 for one that need not rest
+    questions: tuple[Question, ...] = ()
     metrics: Metrics = Metrics()
     ended_at: float = 0.0  # 0 while alive
 

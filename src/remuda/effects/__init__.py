@@ -3,8 +3,10 @@
 from typing import assert_never
 
 from remuda.domain.commands import Report
-from remuda.domain.effects import Effect, EndSession, RunTurn, StartSession
+from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession
 from remuda.effects.end_session import end_session
+from remuda.effects.give_answer import give_answer
+from remuda.effects.rest import rest
 from remuda.effects.run_turn import run_turn
 from remuda.effects.start_session import start_session
 from remuda.effects.world import World
@@ -18,5 +20,9 @@ async def perform(world: World, effect: Effect) -> Report | None:
             return await run_turn(world, effect)
         case EndSession():
             return await end_session(world, effect)
+        case Rest():
+            return await rest(world, effect)
+        case GiveAnswer():
+            return await give_answer(world, effect)
         case _:
             assert_never(effect)

@@ -1,9 +1,14 @@
 """Give an agent a message and see the turn through."""
 
+import asyncio
+
+from remuda.agents import Session, TurnResult
 from remuda.domain.commands import Report, ReportTurnEnded
 from remuda.domain.effects import RunTurn
 from remuda.domain.errors import AgentFault, EffectFailed
+from remuda.domain.failure import Failure
 from remuda.domain.state import Message, Sender
+from remuda.effects.live import Live
 from remuda.effects.world import World
 
 AGAIN = (
@@ -17,19 +22,42 @@ async def run_turn(world: World, effect: RunTurn) -> Report | None:
     if live is None or live.epoch != effect.epoch or live.session is None:
         raise EffectFailed(f"session {effect.epoch} of {effect.agent} is not running here")
     async with live.in_turn:
-        text = prompt_text(effect.message)
-        live.turn = effect.turn
+        live.begin_turn(effect.turn)
         live.say("prompt", effect.message.text, name=effect.message.author)
         try:
-            result = await live.session.prompt(text)
+            result = await _until_silent(live, live.session, prompt_text(effect.message), world.silence)
         except AgentFault as fault:
-            # The process is dead, or talks nonsense and soon will be. Whoever watches it reports its end, once.
-            live.fault = str(fault)
+            # The process is dead, or silent, or talks nonsense. Whoever watches it reports its end, once.
+            live.fault = str(fault), fault.failure
             await live.session.end(gentle=False)
             return None
         finally:
             await live.end_turn()
-    return ReportTurnEnded(effect.agent, effect.epoch, effect.turn, result.outcome, result.stop_reason, result.error)
+    return ReportTurnEnded(
+        effect.agent,
+        effect.epoch,
+        effect.turn,
+        result.outcome,
+        result.stop_reason,
+        result.error,
+        result.failure,
+        result.retry_after,
+    )
+
+
+async def _until_silent(live: Live, session: Session, text: str, longest: float) -> TurnResult:
+    """The turn's result, or a fault when the agent has given no sign of life for too long."""
+    prompt = asyncio.ensure_future(session.prompt(text))
+    now = asyncio.get_running_loop().time
+    try:
+        while not prompt.done():
+            left = live.heard_at + longest - now()
+            if left <= 0 and not live.waits:
+                raise AgentFault(f"it has said and done nothing for {longest:.0f} s", Failure.SILENT)
+            await asyncio.wait({prompt}, timeout=left if left > 0 else longest)
+        return prompt.result()
+    finally:
+        prompt.cancel()
 
 
 def prompt_text(message: Message) -> str:

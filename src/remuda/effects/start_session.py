@@ -5,7 +5,11 @@ import secrets
 from remuda.agents import Launch
 from remuda.domain.commands import Report, ReportSessionStarted
 from remuda.domain.effects import StartSession
-from remuda.effects.world import Live, World
+from remuda.effects.live import Live
+from remuda.effects.questions import Questions
+from remuda.effects.world import World
+from remuda.store.output import OutputRing
+from remuda.store.transcript import Transcript, session_path
 
 
 async def start_session(world: World, effect: StartSession) -> Report:
@@ -15,25 +19,28 @@ async def start_session(world: World, effect: StartSession) -> Report:
         # process, and to start afresh is always safe: nothing was said in it yet.
         await before.end(gentle=False)
     backend = world.backend(effect.backend)
-    token = secrets.token_urlsafe(24)
-    live = Live(world, effect.agent, effect.epoch, token)
+    path = session_path(world.transcripts, effect.agent, effect.epoch)
+    transcript = Transcript(path, OutputRing(world.output_lines))
+    live = Live(effect.agent, effect.epoch, transcript=transcript, tell=world.tell, clock=world.clock)
+    live.token = secrets.token_urlsafe(24)
+    live.questions = Questions(effect.agent, world.policy(effect.role), [str(world.root)], live.put_question)
     launch = Launch(
         agent=effect.agent,
         epoch=effect.epoch,
         backend=effect.backend,
         cwd=world.root,
         mark=f"{world.mark}/{effect.agent}/{effect.epoch}",
-        env=world.environment(effect.agent, token),
+        env=world.environment(effect.agent, live.token),
         model=effect.model,
         instructions=effect.instructions,
         resume=effect.resumes,
         options=effect.options,
     )
     try:
-        session = await backend(launch, live.listen, live.ask)
+        session = await backend(launch, live.listen, live.questions.ask)
     except BaseException:
         live.close()
         raise
-    live.watch(session)
+    live.watch(session, world.forget)
     world.live[effect.agent] = live
     return ReportSessionStarted(effect.agent, effect.epoch, session.ref)

@@ -21,9 +21,18 @@ Reply = asyncio.Future[Accepted]
 @dataclass(slots=True)
 class Batch:
     records: list[Recorded] = field(default_factory=list)
-    replies: list[tuple[Reply, Accepted]] = field(default_factory=list)
+    replies: list[tuple[Reply, Accepted | Exception]] = field(default_factory=list)
     touched: dict[str, Agent] = field(default_factory=dict)  # the agents as they are after it
     clock: int = 0
+
+    def answer(self) -> None:
+        for reply, answer in self.replies:
+            if reply.done():
+                continue  # who asked has gone away
+            if isinstance(answer, Accepted):
+                reply.set_result(answer)
+            else:
+                reply.set_exception(answer)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from remuda.agents import catalog, process
+from remuda.agents import catalog, orphans, process
 from remuda.domain.commands import Command, Report, StartRuntime, StopRuntime
 from remuda.domain.errors import Refused
 from remuda.domain.state import State
@@ -18,25 +18,27 @@ from remuda.runtime.config import load_settings
 from remuda.runtime.hands import Hands
 from remuda.runtime.ids import new_id
 from remuda.runtime.loop import Loop
-from remuda.runtime.place import Hold, Place, find_place, make_place
+from remuda.runtime.place import Hold, Place, check_log, find_place, make_place
 from remuda.runtime.runtime import Runtime, environment
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
 from remuda.watch.obituary import obituary
+from remuda.watch.question import question
 
 log = logging.getLogger("remuda")
 
-WATCHES = (obituary,)
+WATCHES = (obituary, question)
 
 
 @asynccontextmanager
 async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
     """The runtime of the project that a folder belongs to, until the block is left. Conflict when it has one."""
     place = make_place(find_place(folder).root)
-    with Hold(place):
+    with Hold(place), orphans.adopting():
         swept = await asyncio.to_thread(process.sweep, f"{place.mark}/")
         if swept:
             log.warning("ended %d processes that an earlier runtime left behind", len(swept))
+        check_log(place)
         store = SqliteStore(place.database)
         try:
             runtime = assemble(place, store, await store.restore())
@@ -70,6 +72,8 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         tell=tell,
         clock=time.time,
         environment=environment(place),
+        policy=settings.policy,
+        silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,
     )
     hands = Hands(lambda effect: perform(world, effect), submit)

@@ -3,10 +3,13 @@
 import difflib
 import re
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
 from remuda.domain.errors import Invalid
+from remuda.domain.permission import Policy, Ruling
+from remuda.effects.world import DEFAULT_SILENCE
 from remuda.store.output import DEFAULT_LINES
 
 
@@ -18,9 +21,29 @@ class OutputSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lines: int = DEFAULT_LINES  # recent lines of output kept in memory for each live agent
 
 
+class TurnSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    silence_seconds: float = DEFAULT_SILENCE  # a turn without a sign of life for so long is given up
+
+
+class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an agent of the role may do: see domain/permission.py for how a rule is written."""
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    default: Ruling = Ruling.ALLOW
+    outside: Ruling = Ruling.DENY
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     project: ProjectSettings = ProjectSettings()
     output: OutputSettings = OutputSettings()
+    turns: TurnSettings = TurnSettings()
+    roles: dict[str, RoleSettings] = {}
+
+    def policy(self, role: str) -> Policy:
+        said = self.roles.get(role, RoleSettings())
+        return Policy(said.allow, said.ask, said.deny, said.default, said.outside)
 
 
 TEMPLATE = """\
@@ -28,6 +51,16 @@ TEMPLATE = """\
 
 [project]
 # backend = "scripted"    # who runs an agent when `remuda spawn` does not say
+
+[turns]
+# silence_seconds = 900   # a turn without a sign of life for so long is given up; tools and questions do not count
+
+# [roles.worker]          # what agents of a role may do: "tool" or "tool:path", with * and ?
+# allow = []
+# ask = []                # asked of you: `remuda answer`
+# deny = []
+# default = "allow"
+# outside = "deny"        # files outside the project
 
 [output]
 # lines = 100             # recent lines of output kept in memory for each live agent
@@ -53,7 +86,9 @@ def load_settings(path: Path) -> Settings:
 def known_keys() -> list[str]:
     keys: list[str] = []
     for section in msgspec.structs.fields(Settings):
-        keys += [f"{section.name}.{each.name}" for each in msgspec.structs.fields(type(section.default))]
+        named = get_args(section.type)  # a section with a name of the user's own, as in [roles.reviewer]
+        struct, prefix = (named[1], f"{section.name}.NAME") if named else (section.type, section.name)
+        keys += [f"{prefix}.{each.name}" for each in msgspec.structs.fields(struct)]
     return keys
 
 
@@ -62,7 +97,8 @@ def _in_words(error: str) -> str:
     unknown = re.search(r"unknown field `(.+?)`(?: - at `\$\.?(.*)`)?", error)
     if not unknown:
         return error
-    key = f"{unknown[2]}.{unknown[1]}" if unknown[2] else unknown[1]
+    section = (unknown[2] or "").replace("[...]", ".NAME")
+    key = f"{section}.{unknown[1]}" if section else unknown[1]
     sections = [field.name for field in msgspec.structs.fields(Settings)]
-    near = difflib.get_close_matches(key, known_keys() if unknown[2] else sections, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(key, known_keys() if section else sections, n=1, cutoff=0.4)
     return f"there is no setting {key!r}" + (f"; did you mean {near[0]!r}?" if near else "")

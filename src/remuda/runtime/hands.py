@@ -4,12 +4,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from itertools import chain, repeat
-from typing import assert_never
 
 from remuda.domain.commands import Command, Report, ReportSessionEnded, ReportSessionFailed
 from remuda.domain.due import due
-from remuda.domain.effects import Effect, EndSession, Key, RunTurn, StartSession, key
-from remuda.domain.errors import RemudaError
+from remuda.domain.effects import Effect, EndSession, GiveAnswer, Key, Rest, RunTurn, StartSession, key
+from remuda.domain.errors import AgentFault, RemudaError
+from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.state import Agent
 
 log = logging.getLogger("remuda.hands")
@@ -23,45 +23,63 @@ RETRIES: Mapping[type[Effect], Callable[[], Iterator[float]]] = {
     StartSession: lambda: iter((0.5, 2.0)),
     RunTurn: lambda: iter(()),
     EndSession: lambda: chain((0.5, 1.0, 2.0, 5.0), repeat(15.0)),
+    Rest: lambda: repeat(1.0),
+    GiveAnswer: lambda: repeat(1.0),
 }
+
+OF_PROCESS = (StartSession, RunTurn, EndSession)
 
 
 class Hands:
     def __init__(self, perform: Perform, submit: Callable[[Command], Awaitable[object]]) -> None:
         self._perform = perform
         self._submit = submit
-        self._busy: dict[str, tuple[Key | None, asyncio.Task[None]]] = {}  # None: told to leave off
+        # What was begun for each agent and is still owed. It stays when it is done: its report may still be on its way
+        # to the disk, and until that is there the state goes on owing what has been done.
+        self._begun: dict[str, dict[Key, asyncio.Task[None]]] = {}
+        self._unfinished: dict[str, list[asyncio.Task[None]]] = {}  # those, and what was told to leave off
+        self._closed = False
 
     def owe(self, durable: Mapping[str, Agent], current: Mapping[str, Agent]) -> None:
         """Begin what these agents owe. What is owed by an event that is not yet durable waits for it; what is no
         longer owed is dropped."""
+        if self._closed:
+            return
         for name, agent in durable.items():
-            effect = due(agent)
-            wanted = key(effect) if effect is not None else None
-            busy = self._busy.get(name)
-            if busy is not None and wanted is not None and busy[0] == wanted:
-                continue
-            if busy is not None:
-                busy[1].cancel()
-                self._busy[name] = None, busy[1]
-            ahead = due(current[name])
-            if effect is not None and ahead is not None and key(ahead) == wanted:
-                task = asyncio.ensure_future(self._do(effect, after=busy[1] if busy else None))
-                self._busy[name] = key(effect), task
+            wanted = {key(effect): effect for effect in due(agent)}
+            begun = self._begun.pop(name, {})
+            for which in begun.keys() - wanted.keys():
+                begun.pop(which).cancel()
+            ahead = {key(effect) for effect in due(current[name])} if wanted.keys() - begun.keys() else set()
+            for which, effect in wanted.items():
+                if which not in begun and which in ahead:
+                    begun[which] = self._begin(effect)
+            if begun:
+                self._begun[name] = begun
 
-    async def _do(self, effect: Effect, *, after: asyncio.Task[None] | None) -> None:
-        if after is not None:
-            await asyncio.wait({after})
+    def _begin(self, effect: Effect) -> asyncio.Task[None]:
+        # An agent has one process: what is done to it waits for what was done to it before. Nothing else waits.
+        lane = f"{effect.agent} process" if isinstance(effect, OF_PROCESS) else "beside"
+        unfinished = self._unfinished.setdefault(lane, [])
+        before = tuple(unfinished) if isinstance(effect, OF_PROCESS) else ()
+        task = asyncio.ensure_future(self._do(effect, before))
+        task.add_done_callback(unfinished.remove)
+        unfinished.append(task)
+        return task
+
+    async def _do(self, effect: Effect, before: tuple[asyncio.Task[None], ...]) -> None:
+        if before:
+            await asyncio.wait(before)
         report = await self._try(effect)
-        busy = self._busy.get(effect.agent)
-        if busy is not None and busy[0] == key(effect):
-            del self._busy[effect.agent]
-        if report is not None:
-            try:
-                await self._submit(report)
-            except RemudaError as error:
-                # The loop has stopped. The effect is owed again when the next one starts.
-                log.info("%s of %s could not be reported: %s", type(report).__name__, effect.agent, error)
+        if report is None:
+            return
+        try:
+            await self._submit(report)
+        except RemudaError as error:
+            # The loop has stopped. The effect is owed again when the next one starts.
+            log.info("%s of %s could not be reported: %s", type(report).__name__, effect.agent, error)
+        except Exception:
+            log.exception("%s of %s was not taken", type(report).__name__, effect.agent)
 
     async def _try(self, effect: Effect) -> Report | None:
         delays = RETRIES[type(effect)]()
@@ -69,26 +87,27 @@ class Hands:
             try:
                 return await self._perform(effect)
             except Exception as error:
-                delay = next(delays, None)
+                failure = error.failure if isinstance(error, AgentFault) else None
+                hopeless = failure is not None and REMEDY[failure].hopeless
+                delay = None if hopeless else next(delays, None)
                 log.warning("%s failed: %s%s", effect, error, "" if delay is None else f"; again in {delay} s")
                 if delay is None:
-                    return given_up(effect, str(error) or repr(error))
+                    return await self._give_up(effect, str(error) or repr(error), failure)
                 await asyncio.sleep(delay)
 
+    async def _give_up(self, effect: Effect, error: str, failure: Failure | None) -> Report:
+        """What to say of an effect that the world would not do."""
+        if isinstance(effect, StartSession):
+            return ReportSessionFailed(effect.agent, effect.epoch, error, failure)
+        # Its process may be alive all the same, and is not to be called gone before it is.
+        await self._try(EndSession(effect.agent, effect.epoch, gentle=False))
+        return ReportSessionEnded(effect.agent, effect.epoch, error)
+
     async def close(self) -> None:
-        tasks = [task for _, task in self._busy.values()]
+        """Leave everything off, and begin nothing more."""
+        self._closed = True
+        tasks = [task for each in self._unfinished.values() for task in each]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-
-
-def given_up(effect: Effect, error: str) -> Report:
-    """What to say of an effect that the world would not do."""
-    match effect:
-        case StartSession():
-            return ReportSessionFailed(effect.agent, effect.epoch, error)
-        case RunTurn() | EndSession():
-            return ReportSessionEnded(effect.agent, effect.epoch, error)
-        case _:
-            assert_never(effect)

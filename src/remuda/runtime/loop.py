@@ -96,7 +96,7 @@ class Loop:
             except Exception as error:
                 if not isinstance(error, RemudaError):
                     log.exception("%s could not be decided", command)
-                reply.set_exception(error) if not reply.done() else None
+                batch.replies.append((reply, error))  # it may rest on what is not durable yet: it waits too
                 continue
             accepted = Accepted(self.state.seq + 1, events)
             self._keep(events, order, now, batch)
@@ -123,6 +123,8 @@ class Loop:
                         self._keep(decide(self.state, command, now), order, now, batch)
                     except RemudaError as refusal:
                         log.info("a watch asked for %s: %s", type(command).__name__, refusal)
+                    except Exception:
+                        log.exception("a watch asked for %s, which could not be decided", command)
 
     def _noticed(self, watch: Watch, event: Event) -> list[Command]:
         try:
@@ -139,9 +141,7 @@ class Loop:
         if self._unsettled and self._unsettled[0] is batch:
             self._unsettled.popleft()
         self.shown.take(batch)
-        for reply, accepted in batch.replies:
-            if not reply.done():
-                reply.set_result(accepted)
+        batch.answer()
         self._owe(batch.touched, self.state.agents)
         if self.shown.seq - self._snapshot_seq >= SNAPSHOT_EVERY:
             self._snapshot_seq = self.shown.seq

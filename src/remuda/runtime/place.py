@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from remuda.domain.errors import Conflict, Invalid, StoreFailed
+from remuda.domain.errors import Conflict, Invalid, StoreCorrupt, StoreFailed
 
 STATE = ".remuda"
 SETTINGS = "remuda.toml"
@@ -102,6 +102,18 @@ def _prefix(place: Place) -> str:
         ["git", "-C", str(place.root), "rev-parse", "--show-prefix"], capture_output=True, text=True, check=False
     )
     return shown.stdout.strip()
+
+
+def check_log(place: Place) -> None:
+    """Agents have left transcripts, so there was a log. An empty file is then no new log but the rest of an old one."""
+    try:
+        empty = place.database.stat().st_size == 0
+    except FileNotFoundError:
+        return
+    if empty and place.transcripts.is_dir() and any(place.transcripts.iterdir()):
+        raise StoreCorrupt(
+            f"{place.database} is empty, though agents have run here; `remuda doctor --repair` sets it aside"
+        )
 
 
 class Hold:

@@ -7,7 +7,7 @@ import msgspec
 
 from remuda.domain.errors import StoreCorrupt, StoreTooNew
 from remuda.domain.events import Event
-from remuda.domain.state import State
+from remuda.domain.state import Agent, Metrics, Session, State
 
 _ENCODER = msgspec.json.Encoder()
 _DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
@@ -15,8 +15,16 @@ _DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
 }
 _STATE = msgspec.json.Decoder(State)
 
-# Two programs with the same shape understand each other's snapshots; any change of a type in the state changes it.
-SHAPE = hashlib.sha256(msgspec.json.encode(msgspec.json.schema(State), order="sorted")).hexdigest()[:16]
+
+def shape() -> str:
+    """Two programs with the same shape understand each other's snapshots; any change of a type in the state changes
+    it. Named tuples are written as lists, so the schema leaves out their names: they are added, or two fields could
+    change places unnoticed."""
+    names = [each._fields for each in (Agent, Session, Metrics)]
+    return hashlib.sha256(msgspec.json.encode((msgspec.json.schema(State), names), order="sorted")).hexdigest()[:16]
+
+
+SHAPE = shape()
 
 
 def encode_event(event: Event) -> bytes:

@@ -34,16 +34,36 @@ def explain(path: Path, error: apsw.Error) -> RemudaError:
 
 
 def open_log(path: Path, *, readonly: bool = False) -> apsw.Connection:
-    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     try:
-        db = apsw.Connection(str(path), flags=flags)
+        if not readonly:
+            return _opened(path, str(path), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         try:
-            _prepare(db, path, readonly)
-        except BaseException:
-            db.close()
-            raise
+            return _opened(path, str(path), apsw.SQLITE_OPEN_READONLY)
+        except apsw.CantOpenError:
+            # Even a reader wants to write beside the file, to share it with writers. In a directory that nobody can
+            # write in there are none, and all is in the file itself if no write-ahead log is left.
+            if not path.exists() or _wal_size(path):
+                raise
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            return _opened(path, f"{path.absolute().as_uri()}?immutable=1", flags)
     except apsw.Error as error:
         raise explain(path, error) from error
+
+
+def _wal_size(path: Path) -> int:
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _opened(path: Path, name: str, flags: int) -> apsw.Connection:
+    db = apsw.Connection(name, flags=flags)
+    try:
+        _prepare(db, path, not flags & apsw.SQLITE_OPEN_READWRITE)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 

@@ -47,6 +47,8 @@ class MemoryStore:
 
     async def save_snapshot(self, state: State) -> None:
         seq, data = state.seq, encode_state(state)
+        if seq > len(self._records):
+            raise Conflict(f"a snapshot of event {seq} cannot be kept, as the log ends at {len(self._records)}")
         await self._head.past(seq - 1)
         self._snapshot = data
 

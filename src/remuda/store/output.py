@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Literal
 
 DEFAULT_LINES = 100
+LONGEST_LINE = 16 * 1024  # characters of pieces without an end; then they are a line, so that none grows without bound
 
 Kind = Literal["prompt", "text", "thought", "tool", "stderr", "note"]
 
@@ -46,18 +47,31 @@ class Lines:
     """Joins pieces to lines. What an agent says arrives in pieces that end anywhere."""
 
     def __init__(self) -> None:
-        self._piece = ""
+        self._pieces: list[str] = []
+        self._length = 0
 
     def feed(self, entry: Entry) -> list[str]:
         """The lines that this entry completes."""
-        if entry.kind == "text":
-            *complete, self._piece = (self._piece + entry.text).split("\n")
-            return complete
-        return [*self.rest(), *_told(entry)]
+        if entry.kind != "text":
+            return [*self.rest(), *_told(entry)]
+        first, *others = entry.text.split("\n")
+        self._begin(first)
+        if not others:
+            # A text may have no end at all, and every reader of it keeps what was begun.
+            return self.rest() if self._length > LONGEST_LINE else []
+        complete = ["".join(self._pieces), *others[:-1]]
+        self._pieces, self._length = [], 0
+        self._begin(others[-1])
+        return complete
+
+    def _begin(self, piece: str) -> None:
+        self._pieces.append(piece)
+        self._length += len(piece)
 
     def rest(self) -> list[str]:
         """The line that was begun; the pieces after it begin another."""
-        piece, self._piece = self._piece, ""
+        piece = "".join(self._pieces)
+        self._pieces, self._length = [], 0
         return [piece] if piece else []
 
 

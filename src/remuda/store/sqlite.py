@@ -9,12 +9,13 @@ import queue
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import apsw
 
-from remuda.domain.errors import Conflict, RemudaError, StoreFailed
+from remuda.domain.errors import Conflict, RemudaError, StoreCorrupt, StoreFailed
 from remuda.domain.events import Recorded
 from remuda.domain.evolve import evolve
 from remuda.domain.state import State
@@ -22,9 +23,9 @@ from remuda.store import Head
 from remuda.store.codec import SHAPE, decode_event, decode_state, encode_event, encode_state
 from remuda.store.file import explain, open_log
 
-_INSERT = "insert into events (seq, at, cause, kind, agent, data) values (?, ?, ?, ?, ?, ?)"
+INSERT = "insert into events (seq, at, cause, kind, agent, data) values (?, ?, ?, ?, ?, ?)"
 _READ = "select seq, at, cause, kind, data from events where seq > ? order by seq limit ?"
-_SNAPSHOTS = "select data from snapshots where shape = ? order by seq desc"
+_SNAPSHOTS = "select data from snapshots where shape = ? and seq <= (select max(seq) from events) order by seq desc"
 _SAVE = "insert or replace into snapshots (seq, shape, data) values (?, ?, ?)"
 _FORGET = "delete from snapshots where seq not in (select seq from snapshots order by seq desc limit 2)"
 
@@ -44,8 +45,11 @@ class SqliteStore:
         self._path = path
         self._loop = asyncio.get_running_loop()
         self._db = open_log(path)
-        self._reading = open_log(path, readonly=True)
-        self._head = Head(_last_seq(self._db))
+        try:
+            self._reading = open_log(path, readonly=True)
+            self._head = Head(_last_seq(self._reading))
+        except apsw.Error as error:
+            raise explain(path, error) from error
         self._seq = self._head.seq
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="remuda-read")
@@ -106,12 +110,12 @@ class SqliteStore:
     def _commit(self, group: list[_Job]) -> RemudaError | None:
         try:
             rows = list(self._rows(group))
-            with self._db:
-                self._db.executemany(_INSERT, rows)
+            last = rows[-1][0] if rows else self._seq
+            with transaction(self._db):
+                self._db.executemany(INSERT, rows)
                 for job in group:
                     if job.snapshot:
-                        self._db.execute(_SAVE, job.snapshot)
-                        self._db.execute(_FORGET)
+                        self._save(job.snapshot, last)
         except RemudaError as error:
             return error
         except apsw.ConstraintError:
@@ -121,8 +125,15 @@ class SqliteStore:
         except Exception as error:
             # The thread must live to say so: a writer that dies in silence would leave every caller waiting.
             return StoreFailed(f"the events could not be written: {error!r}")
-        self._seq = rows[-1][0] if rows else self._seq
+        self._seq = last
         return None
+
+    def _save(self, snapshot: tuple[int, str, bytes], last: int) -> None:
+        if snapshot[0] > last:
+            # The loop runs ahead of the disk: after a failed append its state holds what never happened.
+            raise Conflict(f"a snapshot of event {snapshot[0]} cannot be kept, as the log ends at {last}")
+        self._db.execute(_SAVE, snapshot)
+        self._db.execute(_FORGET)
 
     def _rows(self, group: list[_Job]) -> Iterator[tuple[int, float, str, str, str, bytes]]:
         seq = self._seq
@@ -148,14 +159,36 @@ class SqliteStore:
                 job.done.set_exception(failure)
 
 
+@contextmanager
+def transaction(db: apsw.Connection) -> Iterator[None]:
+    """All of it or nothing. A full disk makes SQLite roll back by itself; rolling back once more, as a connection used
+    as a context does, would fail and hide the reason."""
+    db.execute("begin immediate")
+    try:
+        yield
+        db.execute("commit")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("rollback")
+        raise
+
+
 def restore(db: apsw.Connection, path: Path) -> State:
     """The newest snapshot this program can read, and the events after it."""
     try:
         state = _snapshot(db)
         for record in read_records(db, state.seq):
+            if record.seq != state.seq + 1:
+                raise StoreCorrupt(
+                    f"{path} lacks event {state.seq + 1}; `remuda doctor --repair` saves those before it"
+                )
             evolve(state, record)
     except apsw.Error as error:
         raise explain(path, error) from error
+    except (AssertionError, LookupError, ValueError) as error:
+        raise StoreCorrupt(
+            f"{path}: event {state.seq} does not follow from those before it; `remuda doctor --repair` saves those"
+        ) from error
     return state
 
 

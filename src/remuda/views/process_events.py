@@ -7,23 +7,31 @@ import msgspec
 
 from remuda.domain.events import (
     AgentSpawned,
+    AnswerGiven,
     ErrorReported,
     Event,
     MessageQueued,
     OutputAppended,
     PhaseChanged,
+    QuestionAnswered,
+    QuestionAsked,
     Recorded,
     ReportIgnored,
+    RestBegan,
+    RestEnded,
     RuntimeStarted,
     RuntimeStopped,
     SessionEnded,
+    SessionEndRequested,
     SessionRequested,
     SessionStarted,
     StatusChanged,
+    ToolCalled,
     TurnEnded,
     TurnStarted,
     UsageRecorded,
 )
+from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.lifecycle import DEAD, Phase, Status
 from remuda.domain.state import Outcome, Usage
 from remuda.views.text import first_line, moment, neutral
@@ -44,7 +52,14 @@ Type = Literal[
     "died",
     "session_requested",
     "session_started",
+    "session_end_requested",
     "session_ended",
+    "rest_began",
+    "rest_ended",
+    "tool_called",
+    "question_asked",
+    "question_answered",
+    "answer_given",
     "report_ignored",
     "runtime_started",
     "runtime_stopped",
@@ -74,6 +89,13 @@ class ProcessEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     message_id: str = ""
     author: str = ""
     error: str = ""
+    failure: Failure | None = None
+    next_step: str = ""
+    tool: str = ""
+    ok: bool | None = None
+    seconds: float | None = None
+    question: str = ""
+    until: float | None = None
     returncode: int | None = None
     queue_count: int | None = None
     offset: int | None = None  # where new output stands in the session's transcript
@@ -112,9 +134,11 @@ def _told(event: Event) -> Iterator[_Told]:
             yield "queue_changed", {"queue_count": event.queue_count}
         case TurnStarted() | TurnEnded():
             yield from _turn(event)
-        case SessionRequested() | SessionStarted() | SessionEnded():
+        case SessionRequested() | SessionStarted() | SessionEndRequested() | SessionEnded():
             yield from _session(event)
-        case OutputAppended() | UsageRecorded() | ErrorReported() | ReportIgnored():
+        case RestBegan() | RestEnded() | QuestionAsked() | QuestionAnswered() | AnswerGiven():
+            yield _waiting(event)
+        case OutputAppended() | UsageRecorded() | ErrorReported() | ReportIgnored() | ToolCalled():
             yield _report(event)
         case RuntimeStarted() | RuntimeStopped():
             return
@@ -140,14 +164,38 @@ def _turn(event: TurnStarted | TurnEnded) -> Iterator[_Told]:
         yield "queue_changed", {"queue_count": event.queue_count}
         return
     yield "turn_ended", {**place, "message_id": event.message_id, "outcome": event.outcome, "why": event.stop_reason}
-    if event.outcome is Outcome.FAILED:
-        yield "error", {**place, "error": event.error or "the turn failed"}
+    if event.outcome in (Outcome.FAILED, Outcome.LIMITED):
+        yield "error", {**place, "error": event.error or "the turn failed", **_failed(event.failure)}
     if not event.outcome.answered:
         # Its message waits again. How many wait then is not in this event; whoever needs the number asks for it.
         yield "queue_changed", {}
 
 
-def _session(event: SessionRequested | SessionStarted | SessionEnded) -> Iterator[_Told]:
+def _failed(failure: Failure | None) -> dict[str, Any]:
+    """What it was, and what to do about it."""
+    return {} if failure is None else {"failure": failure, "next_step": REMEDY[failure].next_step}
+
+
+def _waiting(event: RestBegan | RestEnded | QuestionAsked | QuestionAnswered | AnswerGiven) -> _Told:
+    match event:
+        case RestBegan():
+            return "rest_began", {"until": event.until, **_failed(event.failure)}
+        case RestEnded():
+            return "rest_ended", {}
+        case QuestionAsked():
+            asked = event.question
+            place = {"epoch": event.epoch, "turn": event.turn}
+            return "question_asked", {**place, "question": asked.id, "tool": asked.tool, "message": asked.arguments}
+        case QuestionAnswered():
+            fields = {"question": event.question_id, "ok": event.allow, "author": event.by, "why": event.why}
+            return "question_answered", fields
+        case AnswerGiven():
+            return "answer_given", {"epoch": event.epoch, "question": event.question_id}
+        case _:
+            assert_never(event)
+
+
+def _session(event: SessionRequested | SessionStarted | SessionEndRequested | SessionEnded) -> Iterator[_Told]:
     place = {"epoch": event.epoch}
     match event:
         case SessionRequested():
@@ -157,12 +205,14 @@ def _session(event: SessionRequested | SessionStarted | SessionEnded) -> Iterato
         case SessionEnded():
             yield "session_ended", {**place, "why": event.detail, "returncode": event.returncode}
             if event.crashed:
-                yield "error", {**place, "error": event.detail}
+                yield "error", {**place, "error": event.detail, **_failed(event.failure)}
+        case SessionEndRequested():
+            yield "session_end_requested", {**place, "why": event.why}
         case _:
             assert_never(event)
 
 
-def _report(event: OutputAppended | UsageRecorded | ErrorReported | ReportIgnored) -> _Told:
+def _report(event: OutputAppended | UsageRecorded | ErrorReported | ReportIgnored | ToolCalled) -> _Told:
     place = {"epoch": event.epoch, "turn": event.turn}
     match event:
         case OutputAppended():
@@ -170,7 +220,9 @@ def _report(event: OutputAppended | UsageRecorded | ErrorReported | ReportIgnore
         case UsageRecorded():
             return "token_usage", {**place, "usage": event.usage}
         case ErrorReported():
-            return "error", {**place, "error": event.error}
+            return "error", {**place, "error": event.error, **_failed(event.failure)}
+        case ToolCalled():
+            return "tool_called", {**place, "tool": event.name, "ok": event.ok, "seconds": round(event.seconds, 3)}
         case ReportIgnored():
             return "report_ignored", {**place, "why": f"{event.report}: {event.why}"}
         case _:

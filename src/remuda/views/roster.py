@@ -1,6 +1,6 @@
 """The agents at a glance."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -68,8 +68,13 @@ class Row(msgspec.Struct, frozen=True):
     why: str
 
 
-def roster(agents: Mapping[str, Agent], now: float, *, dead: bool = False) -> list[Row]:
-    return [row(agent, now) for agent in agents.values() if dead or agent.status not in DEAD]
+def chosen(agents: Mapping[str, Agent], *, dead: bool = False) -> list[Agent]:
+    """Those to be shown: the living, and the dead when asked for."""
+    return [agent for agent in agents.values() if dead or agent.status not in DEAD]
+
+
+def roster(agents: Iterable[Agent], now: float) -> list[Row]:
+    return [row(agent, now) for agent in agents]
 
 
 def row(agent: Agent, now: float) -> Row:
@@ -112,26 +117,29 @@ def backend_label(backend: str) -> str:
     return f"{SCRIPTED} (not a model)" if backend == SCRIPTED else backend
 
 
-def roster_text(rows: list[Row], *, width: int | None = None, colour: bool = False) -> str:
-    if not rows:
+def roster_text(agents: Sequence[Agent], now: float, *, width: int | None = None, colour: bool = False) -> str:
+    if not agents:
         return "no agents; `remuda spawn` starts one, `remuda ps --all` shows the dead too\n"
-    paint = ("STATUS", lambda number: COLOURS[rows[number].status]) if colour else None
-    return table(COLUMNS, [_cells(each) for each in rows], width=width, paint=paint)
+    paint = ("STATUS", lambda number: COLOURS[agents[number].status]) if colour else None
+    return table(COLUMNS, [_cells(each, now) for each in agents], width=width, paint=paint)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(agent: Agent, now: float) -> tuple[str, ...]:
+    """Straight from the agent and not from its row: `remuda ps` waits for a thousand of these."""
+    status, metrics, session = agent.status, agent.metrics, agent.session
+    used = tokens(metrics)
     return (
-        row.name,
-        row.role,
-        backend_label(row.backend),
-        row.status if row.alive else f"{DEAD_MARK} {row.status}",
-        row.phase,
-        row.task,
-        str(row.turn or ""),
-        str(row.queue_count or ""),
-        str(row.epoch or ""),
-        count(row.tokens) if row.tokens else "",
-        usd(row.cost_usd, complete=not row.unpriced_calls) if row.tokens else "",
-        age(row.age_seconds),
-        first_line(row.why),
+        agent.name,
+        agent.role,
+        backend_label(agent.backend),
+        status if status not in DEAD else f"{DEAD_MARK} {status}",
+        agent.phase or "",
+        agent.task,
+        str(agent.turn.number) if agent.turn else "",
+        str(len(agent.queue)) if agent.queue else "",
+        str(session.epoch) if session else "",
+        count(used) if used else "",
+        usd(cost_usd(metrics.cumulative_cost_nanousd, metrics), complete=not metrics.unpriced_calls) if used else "",
+        age((agent.ended_at or now) - agent.created_at),
+        first_line(agent.why) if agent.why else "",
     )

@@ -66,6 +66,8 @@ def pad(text: str, room: int, *, right: bool = False) -> str:
 
 def age(seconds: float) -> str:
     seconds = max(0, int(seconds))
+    if seconds < 120:
+        return f"{seconds}s"
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds >= 2 * size:
             return f"{seconds // size}{unit}"

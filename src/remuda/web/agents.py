@@ -9,12 +9,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from remuda.domain.commands import Command, PauseAgent, ResumeAgent, RetireAgent, SpawnAgent, StopAgent
-from remuda.domain.errors import RemudaError
+from remuda.domain.errors import Refused, RemudaError
 from remuda.domain.events import MessageQueued
 from remuda.domain.state import Sender
 from remuda.runtime.runtime import Caller, Runtime
 from remuda.views.agent import Detail, detail, detail_text
-from remuda.views.roster import Row, roster, roster_text
+from remuda.views.roster import Row, chosen, roster, roster_text
 from remuda.web.door import answer, body_of, caller_of, flag_of, number_of, order_of, runtime_of, text_answer
 
 
@@ -54,11 +54,11 @@ async def list_agents(request: Request) -> Response:
     caller_of(request)
     runtime = runtime_of(request)
     shown = runtime.loop.shown
-    rows = roster(shown.agents, time.time(), dead=flag_of(request, "all"))
+    agents, now = chosen(shown.agents, dead=flag_of(request, "all")), time.time()
     if request.query_params.get("format") == "text":
         width = number_of(request, "width", 0, most=10_000) or None
-        return text_answer(roster_text(rows, width=width, colour=flag_of(request, "color")))
-    return answer(RosterAnswer(str(runtime.place.root), shown.seq, rows))
+        return text_answer(roster_text(agents, now, width=width, colour=flag_of(request, "color")))
+    return answer(RosterAnswer(str(runtime.place.root), shown.seq, roster(agents, now)))
 
 
 async def show_agent(request: Request) -> Response:
@@ -117,7 +117,9 @@ TOLD: dict[str, Make] = {
 
 
 async def tell_agent(request: Request) -> Response:
-    caller_of(request)
+    caller = caller_of(request)
+    if caller.sender is Sender.AGENT:
+        raise Refused(f"{caller.author} may not tell other agents what to do; it may write to the coordinator")
     order, runtime = order_of(request), runtime_of(request)
     body = await body_of(request, WhyBody)
     name = request.path_params["name"]

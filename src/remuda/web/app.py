@@ -4,18 +4,23 @@ from http import HTTPStatus
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from remuda.domain.errors import RemudaError
-from remuda.web import agents, events, logs, runtime
+from remuda.web import agents, events, logs, questions, runtime
 from remuda.web.door import Door, ErrorAnswer, answer, refuse
 
 
 def make_app(door: Door) -> Starlette:
     app = Starlette(
-        routes=[*runtime.ROUTES, *logs.ROUTES, *agents.ROUTES, *events.ROUTES],
-        exception_handlers={RemudaError: _refused, HTTPException: _not_here, Exception: _broken},
+        routes=[*runtime.ROUTES, *logs.ROUTES, *agents.ROUTES, *questions.ROUTES, *events.ROUTES],
+        exception_handlers={
+            RemudaError: _refused,
+            HTTPException: _not_here,
+            ClientDisconnect: _gone,
+            Exception: _broken,
+        },
     )
     app.router.redirect_slashes = False
     app.state.door = door
@@ -32,6 +37,10 @@ async def _not_here(request: Request, error: Exception) -> Response:
     name = HTTPStatus(error.status_code).phrase.title().replace(" ", "")
     message = f"{request.method} {request.url.path[:100]} is not in this API"
     return answer(ErrorAnswer(name, message, (), 2), error.status_code)
+
+
+async def _gone(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=400)  # to nobody: whoever asked hung up in the middle of it
 
 
 async def _broken(_request: Request, _error: Exception) -> Response:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from _queue import SimpleQueue  # `queue` without the rest of that module
+from _queue import Empty, SimpleQueue  # `queue` without the rest of that module
 from threading import Event, Thread
 
 from remuda.agents.scripted import conversation, playbook, steps
@@ -29,9 +29,10 @@ PARSE_ERROR = -32700
 
 
 class Refusal(Exception):
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, data: Json = None) -> None:
         super().__init__(message)
         self.code = code
+        self.data = data
 
 
 def send(message: Mapping[str, Json]) -> None:
@@ -48,6 +49,8 @@ class Agent:
         self._book: dict[str, Json] = {}
         self._conversations: dict[str, conversation.Conversation] = {}
         self.cancelled = Event()
+        self.answers: SimpleQueue[Json] = SimpleQueue()
+        self._asked = 0
         self.methods: Mapping[str, Callable[[Json], Json]] = {
             "initialize": self.initialize,
             "session/new": self.new,
@@ -100,7 +103,7 @@ class Agent:
         # Instructions may stand in blocks ahead of it; the message itself is the last.
         message = [block["text"] for block in params["prompt"] if block.get("type") == "text"][-1]
         ours.remember("prompt", message)
-        turn = steps.Turn(ours, message, send, self.cancelled)
+        turn = steps.Turn(ours, message, send, self.request, self.cancelled)
         reason = self._follow(turn)
         if turn.said:
             ours.remember("reply", "\n".join(turn.said))
@@ -109,13 +112,27 @@ class Agent:
             result["usage"] = {**turn.used, "totalTokens": sum(turn.used.values())}
         return result
 
+    def request(self, method: str, params: Mapping[str, Json]) -> Json:
+        """Ask the client, and wait for its answer for as long as the turn is not cancelled."""
+        self._asked += 1
+        number = f"ask-{self._asked}"
+        send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        while not self.cancelled.is_set():
+            try:
+                answer = self.answers.get(timeout=steps.POLL)
+            except Empty:
+                continue
+            if answer.get("id") == number:
+                return answer.get("result") or {}
+        return None
+
     def _follow(self, turn: steps.Turn) -> str:
         try:
             steps.perform(turn, self._steps_for(turn))
         except steps.Cancelled:
             return "cancelled"
         except steps.Failed as failed:
-            raise Refusal(INTERNAL_ERROR, str(failed)) from None
+            raise Refusal(INTERNAL_ERROR, str(failed), failed.data) from None
         return "cancelled" if self.cancelled.is_set() else "end_turn"
 
     def _steps_for(self, turn: steps.Turn) -> list[dict[str, Json]]:
@@ -167,7 +184,7 @@ def read_stdin(agent: Agent, inbox: SimpleQueue[Json]) -> None:
             continue
         if message.get("method") == "session/prompt":
             agent.cancelled.clear()  # here and not when it is served: a cancel may already stand behind it
-        inbox.put(message)
+        (inbox if "method" in message else agent.answers).put(message)
     agent.cancelled.set()  # nobody listens any more; a turn that hears it ends, and then we do
     inbox.put(None)
 
@@ -179,12 +196,13 @@ def answer_to(agent: Agent, message: Json) -> dict[str, Json]:
     try:
         return {"result": method(message.get("params") or {})}
     except Refusal as refusal:
-        return error(refusal.code, str(refusal))
+        return error(refusal.code, str(refusal), refusal.data)
     except playbook.BadPlaybook as bad:
         return error(INVALID_PARAMS, str(bad))
     except (KeyError, IndexError, TypeError) as missing:
         return error(INVALID_PARAMS, f"{message['method']}: bad parameters: {missing!r}")
 
 
-def error(code: int, message: str) -> dict[str, Json]:
-    return {"error": {"code": code, "message": message}}
+def error(code: int, message: str, data: Json = None) -> dict[str, Json]:
+    told = {"code": code, "message": message}
+    return {"error": told if data is None else {**told, "data": data}}

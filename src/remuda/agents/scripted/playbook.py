@@ -14,7 +14,9 @@ wins over all. A step is an object with one of these keys:
     use                 tokens and money of one model call, any of USE
     hang                seconds, or true for ever; with "deaf": true beside it not even SIGTERM helps
     crash               an exit code, or the name of a signal
-    fail                the prompt is answered with this error
+    ask                 {"tool", "arguments", "paths"}: asks for permission first; the lists "do" and "otherwise"
+                        beside it are followed when it is given or not
+    fail                the prompt is answered with this error; or {"message", "kind", "retry_after"}
     garbage             a line that is no JSON
     recall              say how many prompts the conversation has seen
     loop                {"times", "do"}
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     Steps = list[dict[str, Any]]
 
 MARKER = "playbook:"
+BESIDE = {"hang": ("deaf",), "ask": ("do", "otherwise")}  # keys that may stand beside a step's own
 USE = ("input", "output", "cache_read", "cache_creation", "context", "window", "cost_usd")
 
 
@@ -108,12 +111,15 @@ def _check_step(where: str, step: Json) -> None:
     if len(kinds) != 1:
         raise BadPlaybook(f"{where}: must be an object with one of {', '.join(STEPS)}; it is {json.dumps(step)}")
     kind = kinds[0]
-    _known_keys(where, step, (kind, "deaf") if kind == "hang" else (kind,))
+    _known_keys(where, step, (kind, *BESIDE.get(kind, ())))
     wanted, fits = STEPS[kind]
     if not fits(step[kind]):
         raise BadPlaybook(f"{where}.{kind}: must be {wanted}; it is {json.dumps(step[kind])}")
     if kind == "loop":
         check_steps(f"{where}.loop.do", step["loop"]["do"])
+    if kind == "ask":
+        check_steps(f"{where}.do", step.get("do", []))
+        check_steps(f"{where}.otherwise", step.get("otherwise", []))
 
 
 def _known_keys(where: str, given: Mapping[str, Json], known: tuple[str, ...]) -> None:
@@ -140,6 +146,15 @@ def _file(value: Json) -> bool:
 
 def _tool(value: Json) -> bool:
     return isinstance(value, dict) and _text(value.get("name")) and set(value) <= {"name", "arguments", "result"}
+
+
+def _ask(value: Json) -> bool:
+    return isinstance(value, dict) and _text(value.get("tool")) and set(value) <= {"tool", "arguments", "paths"}
+
+
+def _fail(value: Json) -> bool:
+    known = {"message", "kind", "retry_after"}
+    return _text(value) or (isinstance(value, dict) and _text(value.get("message")) and set(value) <= known)
 
 
 def _use(value: Json) -> bool:
@@ -173,7 +188,8 @@ STEPS: Mapping[str, tuple[str, Callable[[Json], bool]]] = {
     "use": (f"an object with numbers for any of {', '.join(USE)}", _use),
     "hang": ("a number of seconds, or true for ever", _hang),
     "crash": ("an exit code, or the name of a signal such as SIGKILL", _crash),
-    "fail": ("a text, the error", _text),
+    "ask": ("an object with a tool, and arguments and paths if any", _ask),
+    "fail": ("a text, the error, or an object with a message, and kind and retry_after if any", _fail),
     "garbage": ("a text", _text),
     "recall": ("true", _true),
     "loop": ("an object with a whole number of times and a list do", _loop),

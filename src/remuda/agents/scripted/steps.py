@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Json = Any
     Steps = list[dict[str, Any]]
     Send = Callable[[Mapping[str, Any]], None]
+    Request = Callable[[str, Mapping[str, Any]], Json]  # (method, params) -> the client's answer, or None if cancelled
 
 CHUNK = 6  # words in one piece of a streamed text
 OUTPUT_LIMIT = 64 * 1024
@@ -28,6 +29,10 @@ POLL = 0.02  # seconds between two looks whether the turn was cancelled
 class Failed(Exception):
     """The turn is answered with an error."""
 
+    def __init__(self, message: str, data: Json = None) -> None:
+        super().__init__(message)
+        self.data = data
+
 
 class Cancelled(Exception):
     """Somebody sent session/cancel."""
@@ -36,23 +41,24 @@ class Cancelled(Exception):
 class Turn:
     """One prompt on its way to an answer."""
 
-    def __init__(self, conversation: Conversation, prompt: str, send: Send, cancelled: Event) -> None:
+    def __init__(self, conversation: Conversation, prompt: str, send: Send, request: Request, cancelled: Event) -> None:
         self.conversation = conversation
         self.prompt = prompt
         self.cancelled = cancelled
         self.said: list[str] = []
         self.used: dict[str, int] = {}
+        self.request = request
         self._send = send
-        self._number = len(conversation.all("prompt"))
-        self._tools = 0
+        self.number = len(conversation.all("prompt"))
+        self.tools = 0
 
     def update(self, kind: str, /, **fields: Json) -> None:
         params = {"sessionId": self.conversation.id, "update": {"sessionUpdate": kind, **fields}}
         self._send({"jsonrpc": "2.0", "method": "session/update", "params": params})
 
     def begin_tool(self, name: str, kind: str, arguments: Json) -> str:
-        self._tools += 1
-        call = f"call-{self._number}-{self._tools}"
+        self.tools += 1
+        call = f"call-{self.number}-{self.tools}"
         title = " ".join(arguments["command"]) if "command" in arguments else name
         self.update(
             "tool_call", toolCallId=call, name=name, title=title, kind=kind, status="in_progress", rawInput=arguments
@@ -152,6 +158,24 @@ def tool(turn: Turn, step: Json) -> None:
     turn.end_tool(call, result if isinstance(result, str) else json.dumps(result), raw=result)
 
 
+def ask(turn: Turn, step: Json) -> None:
+    told = step["ask"]
+    turn.tools += 1
+    call = f"call-{turn.number}-{turn.tools}"
+    wish = {"toolCallId": call, "name": told["tool"], "title": told["tool"], "rawInput": told.get("arguments", {})}
+    wish["locations"] = [{"path": path} for path in told.get("paths", [])]
+    options = [
+        {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+        {"optionId": "no", "name": "Deny", "kind": "reject_once"},
+    ]
+    params = {"sessionId": turn.conversation.id, "toolCall": wish, "options": options}
+    answer = turn.request("session/request_permission", params)
+    if answer is None:
+        raise Cancelled
+    allowed = answer.get("outcome", {}).get("optionId") == "yes"
+    perform(turn, step.get("do" if allowed else "otherwise", []))
+
+
 def use(turn: Turn, step: Json) -> None:
     told = step["use"]
     tokens = {
@@ -192,7 +216,9 @@ def crash(turn: Turn, step: Json) -> None:  # noqa: ARG001
 
 
 def fail(turn: Turn, step: Json) -> None:  # noqa: ARG001
-    raise Failed(step["fail"])
+    told = step["fail"] if isinstance(step["fail"], dict) else {"message": step["fail"]}
+    data = {name: told[name] for name in ("kind", "retry_after") if name in told}
+    raise Failed(told["message"], {"remuda/failure": data} if data else None)
 
 
 def garbage(turn: Turn, step: Json) -> None:  # noqa: ARG001
@@ -232,6 +258,7 @@ PERFORM: Mapping[str, Callable[[Turn, Json], None]] = {
     "spawn": spawn,
     "write": write,
     "tool": tool,
+    "ask": ask,
     "use": use,
     "hang": hang,
     "crash": crash,

@@ -7,4 +7,3 @@ create table events (
   agent text    not null,
   data  blob    not null
 ) strict;
-create index events_by_agent on events (agent, seq) where agent <> '';

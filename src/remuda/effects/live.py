@@ -1,0 +1,163 @@
+"""One session that is alive here: what it says goes to its transcript at once and to the loop soon."""
+
+import asyncio
+from collections.abc import Callable
+
+from remuda.agents import Asked, Ended, ModelCall, Retry, Session, Text, Thought, ToolCall, Update, Wire
+from remuda.domain.commands import (
+    Report,
+    ReportError,
+    ReportOutput,
+    ReportQuestion,
+    ReportSessionEnded,
+    ReportToolCall,
+    ReportUsage,
+)
+from remuda.domain.failure import Failure
+from remuda.effects.questions import Questions
+from remuda.store.output import Entry, Kind, OutputRing
+from remuda.store.transcript import Transcript
+
+REPORT_OUTPUT_AFTER = 0.1  # seconds; the transcript has it at once, the log hears of it in bunches
+LONGEST_TOOL_TEXT = 2000  # characters of a tool's arguments or result in the readable transcript; the wire has all
+
+
+Tell = Callable[[Report], None]
+Clock = Callable[[], float]
+
+
+class Live:
+    def __init__(self, agent: str, epoch: int, *, transcript: Transcript, tell: Tell, clock: Clock) -> None:
+        self.agent, self.epoch = agent, epoch
+        self.token = ""  # by which its process is known at the door
+        self.turn = 0
+        self.fault: tuple[str, Failure] | None = None  # why we gave up on it, if we did
+        self.session: Session | None = None
+        self.questions: Questions | None = None
+        self.heard_at = asyncio.get_running_loop().time()
+        self.in_turn = asyncio.Lock()  # its death is told after the turn that it cut off has been put away
+        self._transcript, self._tell, self._clock = transcript, tell, clock
+        self._reported = transcript.size
+        self._reported_lines = 0
+        self._reporting: asyncio.TimerHandle | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._tools: dict[str, float] = {}  # in use -> since when, on the loop's clock
+        self._closed = False
+
+    @property
+    def ring(self) -> OutputRing:
+        return self._transcript.ring
+
+    @property
+    def waits(self) -> bool:
+        """For a tool or for a person: then its silence means nothing."""
+        return bool(self._tools) or (self.questions is not None and self.questions.open)
+
+    # --- what it says ---
+
+    def listen(self, update: Update) -> None:
+        if self._closed:
+            return
+        self.heard_at = asyncio.get_running_loop().time()
+        match update:
+            case Wire():
+                self._transcript.wire(self._clock(), update.side, update.line)
+                if update.side == "stderr":
+                    self.say("stderr", update.line)
+            case Text():
+                self.say("text", update.text)
+            case Thought():
+                self.say("thought", update.text)
+            case ToolCall():
+                self._tool(update)
+            case ModelCall():
+                self._tell(ReportUsage(self.agent, self.epoch, self.turn, update.number, update.usage))
+            case Retry():
+                what = f"the model's service failed and is tried again (try {update.attempt}): {update.detail}"
+                self._tell(ReportError(self.agent, self.epoch, self.turn, what, update.failure))
+
+    def _tool(self, call: ToolCall) -> None:
+        text = call.arguments if call.status == "started" else call.result
+        self.say("tool", text[:LONGEST_TOOL_TEXT], name=call.name, status=call.status)
+        now = asyncio.get_running_loop().time()
+        if call.status == "started":
+            self._tools[call.id] = now
+            return
+        seconds = now - self._tools.pop(call.id, now)
+        ok = call.status == "completed"
+        place = (self.agent, self.epoch, self.turn)
+        self._tell(ReportToolCall(*place, call.id, call.name, ok, seconds, call.arguments, call.result))
+
+    def put_question(self, question_id: str, asked: Asked) -> None:
+        self.say("note", f"may it use {asked.tool}? question {question_id} waits for an answer")
+        place = (self.agent, self.epoch, self.turn)
+        self._tell(ReportQuestion(*place, question_id, asked.tool, asked.arguments, asked.paths, asked.title))
+
+    def say(self, kind: Kind, text: str, *, name: str = "", status: str = "") -> None:
+        self._transcript.add(Entry(self._clock(), self.turn, kind, text, name, status))
+        if self._reporting is None:
+            self._reporting = asyncio.get_running_loop().call_later(REPORT_OUTPUT_AFTER, self.report_output)
+
+    def report_output(self) -> None:
+        """Tell the loop where the new output stands."""
+        if self._reporting is not None:
+            self._reporting.cancel()
+            self._reporting = None
+        start, lines = self._reported, self._reported_lines
+        self._reported, self._reported_lines = self._transcript.size, self._transcript.line_count
+        if self._reported > start:
+            size, count = self._reported - start, self._reported_lines - lines
+            self._tell(ReportOutput(self.agent, self.epoch, self.turn, start, size, count))
+
+    # --- its turns ---
+
+    def begin_turn(self, turn: int) -> None:
+        self.turn = turn
+        self.heard_at = asyncio.get_running_loop().time()
+
+    async def end_turn(self) -> None:
+        """All that was said in the turn is on the disk and told before the turn is told to have ended."""
+        self._tools.clear()
+        self._transcript.end_line()
+        await asyncio.to_thread(self._transcript.sync)
+        self.report_output()
+        self.turn = 0
+
+    # --- its end ---
+
+    def watch(self, session: Session, forget: Callable[["Live"], None]) -> None:
+        """From now on its death is noticed, whenever it comes."""
+        self.session = session
+        self._watching = asyncio.ensure_future(self._report_death(session, forget))
+
+    async def _report_death(self, session: Session, forget: Callable[["Live"], None]) -> None:
+        await session.gone()
+        ended = await session.end(gentle=False)  # what it started may have outlived it
+        async with self.in_turn:
+            forget(self)
+            self.close()
+        detail, failure = self.fault or (describe(ended), Failure.CRASHED)
+        self._tell(ReportSessionEnded(self.agent, self.epoch, detail, ended.returncode, failure))
+
+    async def end(self, *, gentle: bool) -> Ended:
+        if self._watching is not None:
+            self._watching.cancel()
+        if self.session is None:
+            ended = Ended(None, "it never started")
+        else:
+            if gentle:
+                await self.session.cancel()
+            ended = await self.session.end(gentle=gentle)
+        self.close()
+        return ended
+
+    def close(self) -> None:
+        if not self._closed:
+            self.report_output()
+            self._closed = True
+            self._transcript.close()
+
+
+def describe(ended: Ended) -> str:
+    tail = ended.stderr_tail.strip()
+    return f"{ended.detail}; it last said: {tail[-500:]}" if tail else ended.detail

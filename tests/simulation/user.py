@@ -1,0 +1,118 @@
+"""People who ask for things at random, and ask again when they got no answer."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+from remuda.domain.commands import (
+    ChangePhase,
+    Command,
+    HibernateAgent,
+    PauseAgent,
+    ReapAgent,
+    ResumeAgent,
+    RetireAgent,
+    SendMessage,
+    SpawnAgent,
+    StopAgent,
+)
+from remuda.domain.errors import RemudaError, StoreFailed
+from remuda.domain.lifecycle import Phase
+from remuda.domain.state import Sender
+from remuda.runtime.batch import Accepted, Reply
+from remuda.runtime.loop import Loop
+from simulation.disk import Disk
+
+MOST_AGENTS = 6
+OVER = RemudaError("this life is over")
+
+
+@dataclass(slots=True)
+class Order:
+    id: str
+    command: Command
+    accepted: Accepted | None = None
+    refused: bool = False
+
+
+class User:
+    def __init__(self, dice: Random, disk: Disk) -> None:
+        self.orders: list[Order] = []
+        self._dice = dice
+        self._disk = disk
+        self._agents: list[str] = ["nobody"]
+
+    def unanswered(self) -> list[Order]:
+        return [order for order in self.orders if order.accepted is None and not order.refused]
+
+    async def work(self, loop: Loop) -> None:
+        while True:
+            await asyncio.sleep(self._dice.expovariate(1 / 1.5))
+            for order in self._next():
+                self.ask(loop, order)
+
+    def ask(self, loop: Loop, order: Order) -> None:
+        loop.submit(order.command, order=order.id).add_done_callback(partial(self._answered, order))
+
+    def _next(self) -> Iterator[Order]:
+        open_orders = self.unanswered()
+        if open_orders and self._dice.random() < 0.3:
+            yield self._dice.choice(open_orders)
+        elif self.orders and self._dice.random() < 0.1:
+            yield self._dice.choice(self.orders)
+        else:
+            for _ in range(self._dice.choice((1, 1, 1, 4))):
+                order = Order(f"order-{len(self.orders)}", self._command(f"order-{len(self.orders)}"))
+                self.orders.append(order)
+                yield order
+
+    def _command(self, order: str) -> Command:
+        spawned = len(self._agents) - 1
+        if spawned == 0 or (spawned < MOST_AGENTS and self._dice.random() < 0.15):
+            return self._spawn()
+        agent = self._dice.choice(self._agents[-spawned:] if self._dice.random() < 0.98 else self._agents)
+        roll = self._dice.random()
+        if roll < 0.55:
+            return SendMessage(agent, order, self._dice.choice(list(Sender)), "somebody", "do it")
+        if roll < 0.75:
+            return ResumeAgent(agent)
+        rest: tuple[Command, ...] = (
+            PauseAgent(agent, "lunch"),
+            PauseAgent(agent),
+            StopAgent(agent),
+            HibernateAgent(agent),
+            HibernateAgent(agent),
+            RetireAgent(agent) if self._dice.random() < 0.3 else ResumeAgent(agent),
+            ReapAgent(agent, "it spins") if self._dice.random() < 0.3 else ResumeAgent(agent),
+            ChangePhase(agent, self._dice.choice(list(Phase))),
+        )
+        return self._dice.choice(rest)
+
+    def _spawn(self) -> Command:
+        name = f"agent-{len(self._agents)}"
+        role = self._dice.choice(("worker", "worker", "crew", "coordinator"))
+        parent = self._dice.choice(self._agents) if self._dice.random() < 0.5 else ""
+        parent = "" if parent == "nobody" else parent
+        self._agents.append(name)
+        return SpawnAgent(role, "simulated", name=name, parent=parent, hold=self._dice.random() < 0.1)
+
+    def _answered(self, order: Order, reply: Reply) -> None:
+        error = reply.exception()
+        if error is None:
+            self._check(order, reply.result())
+            order.accepted = order.accepted or reply.result()
+        elif error is OVER or isinstance(error, StoreFailed):
+            return  # nobody knows whether it was done: it will be asked for again
+        else:
+            assert isinstance(error, RemudaError), f"{order.command}: {error!r} is no answer"
+            assert order.accepted is None, f"{order.command} was done, and asked for again it is refused: {error}"
+            order.refused = True
+
+    def _check(self, order: Order, accepted: Accepted) -> None:
+        last = accepted.seq + max(0, len(accepted.events) - 1)
+        assert last <= len(self._disk.log), f"{order.command} was acknowledged before it was durable"
+        assert self._disk.log[accepted.seq - 1].cause == order.id, f"{order.command} was acknowledged for another"
+        if order.accepted is not None:
+            assert accepted == Accepted(order.accepted.seq, ()), f"{order.command} was done twice"

@@ -1,0 +1,152 @@
+"""What must be true of the log and of the world, whatever happened."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from domain.drive import replay
+from domain.invariants import check, check_agent, stage
+from remuda.domain.due import all_due
+from remuda.domain.events import (
+    MessageQueued,
+    Recorded,
+    SessionRequested,
+    StatusChanged,
+    TurnEnded,
+    TurnStarted,
+    UsageRecorded,
+)
+from remuda.domain.evolve import evolve
+from remuda.domain.lifecycle import STATUS, Stage, Status
+from remuda.domain.state import Agent, Metrics, State
+from simulation.user import User
+from simulation.world import Witness, World
+
+DEAD = (Status.RETIRED, Status.FAILED, Status.REAPED)
+
+
+def check_step(touched: Iterable[Agent], world: World) -> None:
+    """After every durable batch."""
+    for agent in touched:
+        check_agent(agent)
+        process = world.live.get(agent.name)
+        if stage(agent) in (None, Stage.ENDED):
+            assert process is None, f"the log says that {agent.name} has no process, and {process} lives"
+
+
+def check_log(log: list[Recorded], state: State) -> None:
+    assert replay(log) == state, "the log and the state tell different stories"
+    check(state)
+    assert [record.seq for record in log] == list(range(1, len(log) + 1))
+    turns = [record.event.turn for record in log if isinstance(record.event, TurnStarted)]
+    assert turns == sorted(set(turns)), "turn numbers repeat or go back"
+    statuses: dict[str, Status] = {}
+    epochs: Counter[str] = Counter()
+    for event in (record.event for record in log):
+        match event:
+            case StatusChanged():
+                was = statuses.get(event.agent, Status.PENDING)
+                assert (event.was, event.now in STATUS[was]) == (was, True), f"{event} after {was}"
+                statuses[event.agent] = event.now
+            case SessionRequested():
+                epochs[event.agent] += 1
+                assert event.epoch == epochs[event.agent], f"{event} is not session {epochs[event.agent]}"
+
+
+def check_messages(log: list[Recorded], state: State, user: User, witness: Witness) -> None:
+    queued: dict[str, list[str]] = defaultdict(list)
+    answered: Counter[str] = Counter()
+    for event in (record.event for record in log):
+        match event:
+            case MessageQueued():
+                queued[event.agent].append(event.message.id)
+            case TurnEnded() if event.outcome.answered:
+                answered[event.message_id] += 1
+                truly = (event.agent, event.epoch, event.turn, event.message_id)
+                assert truly in witness.answered, f"{event} never happened"
+    known = {message for messages in queued.values() for message in messages}
+    assert sum(map(len, queued.values())) == len(known), "a message was queued twice"
+    acknowledged = {order.id for order in user.orders if order.accepted and hasattr(order.command, "message_id")}
+    assert acknowledged <= known, f"acknowledged and lost: {acknowledged - known}"
+    for name, messages in queued.items():
+        agent = state.agents[name]
+        waiting = [*([agent.turn.message.id] if agent.turn else []), *(message.id for message in agent.queue)]
+        done = [message for message in messages if answered[message]]
+        assert all(answered[message] == 1 for message in done), "a message was answered twice"
+        assert messages == done + waiting, f"{name} got {messages}, answered {done}, and has {waiting}"
+
+
+def check_deliveries(log: list[Recorded], witness: Witness) -> None:
+    twice = [each for each, count in Counter(witness.deliveries).items() if count > 1]
+    assert not twice, f"delivered twice in one session: {twice}"
+    queued: dict[str, list[str]] = defaultdict(list)
+    for record in log:
+        if isinstance(record.event, MessageQueued):
+            queued[record.event.agent].append(record.event.message.id)
+    first: dict[str, list[str]] = defaultdict(list)
+    for agent, _, message in witness.deliveries:
+        if message not in first[agent]:
+            first[agent].append(message)
+    for agent, messages in first.items():
+        assert messages == queued[agent][: len(messages)], f"{agent} was not given its mail in order"
+
+
+def check_obituaries(log: list[Recorded]) -> None:
+    """What a watch asks for is in the log with its cause, whenever the runtime died."""
+    state = State()
+    owed: list[str] = []
+    told: list[str] = []
+    for record in log:
+        evolve(state, record)
+        match record.event:
+            case StatusChanged() as event if event.now in DEAD:
+                parent = state.agents.get(state.agents[event.agent].parent)
+                if parent is not None and parent.status not in DEAD:
+                    owed.append(f"obituary-{event.agent}")
+            case MessageQueued() as event if event.message.author == "remuda":
+                told.append(event.message.id)
+    assert told == owed, f"the parents should have been told {owed}, and were told {told}"
+
+
+def check_usage(log: list[Recorded], state: State, witness: Witness) -> None:
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    counted: Counter[tuple[str, int, int]] = Counter()
+    for event in (record.event for record in log):
+        if isinstance(event, UsageRecorded):
+            call = (event.agent, event.epoch, event.call)
+            counted[call] += 1
+            assert witness.used.get(call) == event.usage, f"{event} was never used"
+            assert counted[call] == 1, f"{event} was counted twice"
+            sums[event.agent].update(
+                input_tokens=event.usage.input_tokens,
+                output_tokens=event.usage.output_tokens,
+                cache_read_tokens=event.usage.cache_read_tokens,
+                cache_creation_tokens=event.usage.cache_creation_tokens,
+                cumulative_cost_nanousd=event.usage.cost_nanousd or 0,
+                unpriced_calls=event.usage.cost_nanousd is None,
+            )
+    for name, agent in state.agents.items():
+        check_sums(agent.metrics, sums[name], name)
+
+
+def check_sums(metrics: Metrics, sums: Counter[str], name: str) -> None:
+    for field in (
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_creation_tokens",
+        "cumulative_cost_nanousd",
+        "unpriced_calls",
+    ):
+        assert getattr(metrics, field) == sums[field], f"{field} of {name} is not the sum of what was counted"
+
+
+def check_end(state: State, user: User, world: World) -> None:
+    """When all faults have stopped and everybody was resumed."""
+    assert not user.unanswered(), "somebody was never answered"
+    assert list(all_due(state)) == [], "something is owed and was never done"
+    for agent in state.agents.values():
+        if agent.status not in DEAD:
+            assert agent.status in (Status.READY, Status.HIBERNATING), f"{agent.name} is still {agent.status}"
+            assert agent.queue == (), f"{agent.name} never read its mail"
+    for name in world.live:
+        assert state.agents[name].status is Status.READY, f"a process of {name} lives, and it is {state.agents[name]}"

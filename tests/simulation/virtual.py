@@ -1,0 +1,38 @@
+"""Time that passes only when there is nothing else to do: an event loop whose clock jumps to the next timer."""
+
+import asyncio
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Stuck(AssertionError):
+    """Everything waits for something that nothing will bring about."""
+
+
+class JumpingSelector(selectors.SelectSelector):
+    """Asked to wait, it moves the clock instead. The loop asks only when nothing is ready to run."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        if timeout is None:
+            raise Stuck("nothing is ready, nothing is timed, and somebody still waits")
+        self.now += max(0.0, timeout)
+        return super().select(0)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._jumping = JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.now
+
+
+def run_virtually(story: Coroutine[Any, Any, T]) -> T:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(story)

@@ -25,6 +25,7 @@ class Can:
     interrupt: bool = True
     mcp: bool = True
     asks: bool = True  # before it uses a tool, when told to
+    cache: bool = True  # it tells how many of the tokens came from the cache
     cost: bool = False  # it tells itself what a call costs; else the price table may know
 
 
@@ -95,6 +96,7 @@ CATALOG: Mapping[str, Row] = {
         title="Gemini CLI",
         program="gemini",
         arguments=("--acp",),
+        can=Can(cache=False),
         quirks=ways.GEMINI,
         model_flag="--model",
         passes=(*GOOGLE, *NODE),

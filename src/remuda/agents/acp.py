@@ -64,6 +64,8 @@ async def open_session(
 
     Whether it was resumed shows in `ref`. When it raises, nothing of the agent is left running.
     """
+    if launch.resume and quirks.pause:
+        await asyncio.sleep(quirks.pause(launch))
     session = AcpSession(launch, listen, ask, quirks)
     await session.start(argv)
     try:
@@ -88,7 +90,7 @@ class AcpSession:
         self._launch = launch
         self._listen = listen
         self._quirks = quirks
-        self._books = quirks.books() if quirks.books else None
+        self._books = quirks.books(launch) if quirks.books else None
         self._reading = Reading(quirks)
         self._pending: dict[int, asyncio.Future[Reply]] = {}
         self._asked = 0
@@ -297,6 +299,7 @@ class AcpSession:
 
     async def _ask_for(self, sender: Id, params: Raw) -> None:
         asked = permission_asked(sender, params)
+        asked = replace(asked, tool=self._reading.name_of(asked.id) or asked.tool)
         answered = await self._ask(asked)
         self.child.send(answer(sender, permission(params, answered.allow)))
 

@@ -180,6 +180,7 @@ class Reading:
     def begin_turn(self) -> None:
         self._complaint = ""
         self._lively = False
+        self.tally.begin_turn()
 
     def update(self, params: Raw) -> Sequence[Update]:
         match _change(params):
@@ -207,6 +208,11 @@ class Reading:
         said = lenient(params, _PermissionAsked)
         tool = lenient(said.tool_call, _ToolChanged) if said else None
         return self._tool(tool) if tool and tool.tool_call_id not in self._tools else []
+
+    def name_of(self, tool_call: str) -> str:
+        """What the tool of a call is named, if it is known: the same name in a question as in the transcript."""
+        known = self._tools.get(tool_call)
+        return known.name if known else ""
 
     def booked(self, books: Sequence[Kept], *, count: bool = True) -> Sequence[ModelCall]:
         """The model calls in the agent's own books that are new to us."""

@@ -82,6 +82,10 @@ class Tally:
             if self._priced and self._cost < self._priced:  # the agent began to count anew
                 self._priced = 0
 
+    def begin_turn(self) -> None:
+        """Books that could be read before may not be readable now: then what the protocol tells counts again."""
+        self._each_call_told = self._each_call_told and not self._quirks.books
+
     def replayed(self) -> None:
         """What was told so far is history."""
         if self._cost is not None:
@@ -119,7 +123,7 @@ class Tally:
 
     def settle(self, answer: Answer | None) -> list[ModelCall]:
         """Count what the turn used, however it ended: money that was spent is spent."""
-        if self._quirks.counting is Counting.CALLS and not self._quirks.books:
+        if self._quirks.counting is Counting.CALLS:
             return self._rest()
         if self._each_call_told:
             return []

@@ -1,15 +1,17 @@
 """Backends as data: one row for each program that can run an agent."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from functools import partial
 from pathlib import Path
 
-from remuda.agents import Ask, Backend, Launch, Listen, Session
+from remuda.agents import Ask, Backend, Launch, Listen, Session, prices
 from remuda.agents import quirks as ways
-from remuda.agents.acp import open_session
+from remuda.agents.acp import START_TIMEOUT, open_session
 from remuda.agents.find import find, furnish, passed
 from remuda.agents.quirks import PLAIN, Counting, Quirks
 from remuda.domain.errors import AgentFault, Invalid
@@ -46,13 +48,15 @@ class Row:
     files: Mapping[str, str] = field(default_factory=dict)  # put into its HOME when it has one of its own
     bundled: tuple[tuple[str, str], ...] = ()  # (Python package, path in it) that bring the program along
     version: tuple[str, ...] = ("--version",)
+    patience: float = START_TIMEOUT  # seconds that it may take to start
     ends: str = "at the end of its input"
     install: str = ""
+    prices: bool = True  # the price table is asked where the agent tells each call but not its cost
     opens: Backend | None = None  # how to speak to it, if not in ACP; it then finds its own program and options
 
     @property
     def counting(self) -> Counting:
-        return self.quirks.counting
+        return self.quirks.counts
 
 
 NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE")
@@ -80,6 +84,7 @@ CATALOG: Mapping[str, Row] = {
         arguments=("acp",),
         can=Can(fork=True, cost=True),
         quirks=ways.OPENCODE,
+        patience=90.0,  # it takes eight seconds of CPU, which on a busy machine is a minute
         passes=(*MANY, *NODE, *FOLDERS, "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT", "OPENCODE_API_KEY"),
         env={
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -96,7 +101,6 @@ CATALOG: Mapping[str, Row] = {
         title="Gemini CLI",
         program="gemini",
         arguments=("--acp",),
-        can=Can(cache=False),
         quirks=ways.GEMINI,
         model_flag="--model",
         passes=(*GOOGLE, *NODE),
@@ -154,9 +158,11 @@ CATALOG: Mapping[str, Row] = {
         program=sys.executable,
         # Without site-packages (-S) and apart from the user's Python settings (-I): it starts in half the time.
         arguments=("-I", "-S", str(Path(__file__).parent / "scripted")),
-        can=Can(cost=True),
+        can=Can(mcp=False, cost=True),
+        version=(),
         quirks=replace(PLAIN, counting=Counting.CALLS),
         options={"playbook": "--playbook", "memory": "--memory"},
+        prices=False,
     ),
 }
 
@@ -197,15 +203,25 @@ def backends(rows: Mapping[str, Row]) -> Callable[[str], Backend]:
             raise Invalid(f"there is no backend {name!r}", possible=_nearest_first(name, rows))
         row = rows[name]
 
+        if not row.prices or not row.counting.priceable:
+            return partial(_open, row)
+
         async def start(launch: Launch, listen: Listen, ask: Ask) -> Session:
-            if row.opens is not None:
-                return await row.opens(replace(launch, env=environment(row, launch)), listen, ask)
-            launch, argv = prepare(row, launch)
-            return await open_session(argv, launch, listen, ask, quirks=row.quirks)
+            loading = asyncio.ensure_future(prices.load())
+            session = await _open(row, launch, prices.priced(listen, loading), ask)
+            await loading  # before the first turn, so that all its calls have a price or none
+            return session
 
         return start
 
     return backend_of
+
+
+async def _open(row: Row, launch: Launch, listen: Listen, ask: Ask) -> Session:
+    if row.opens is not None:
+        return await row.opens(replace(launch, env=environment(row, launch)), listen, ask)
+    launch, argv = prepare(row, launch)
+    return await open_session(argv, launch, listen, ask, row.patience, row.quirks)
 
 
 def prepare(row: Row, launch: Launch) -> tuple[Launch, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from remuda.agents import Retry
+from remuda.agents import Launch, Retry
 from remuda.agents.books import Kept, Page
 from remuda.agents.failures import Cause, cause
 from remuda.domain.failure import Failure
@@ -77,7 +77,7 @@ class _State(Struct):
 
 
 class OpencodeBooks:
-    def __init__(self) -> None:
+    def __init__(self, _launch: Launch) -> None:
         self._port = _free_port()
         self._password = secrets.token_urlsafe(24)
 

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from remuda.agents import Launch
 from remuda.agents.books import Books
+from remuda.agents.gemini_books import GeminiBooks, pause_before_resume
 from remuda.agents.opencode_books import OpencodeBooks
 
 Pattern = re.Pattern[str]
@@ -39,7 +41,7 @@ class Counting(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    counting: Counting = Counting.TURN
+    counting: Counting = Counting.TURN  # in the protocol
     cached_inside: bool = False  # input tokens include the cached ones, which Remuda counts apart
     # A message of the agent that is the report of a failure, whole: what a model says never looks quite like it.
     complaint: Pattern | None = None
@@ -50,8 +52,14 @@ class Quirks:
     forks_unasked: bool = False  # session/fork works, though it is not among its capabilities
     hello: Mapping[str, object] = field(default_factory=dict)  # what to say in `clientCapabilities._meta`
     tool_in_id: Pattern | None = None  # finds the tool's name in the id of its call
-    books: Callable[[], Books] | None = None  # of its own, which tell more than its protocol
+    books: Callable[[Launch], Books] | None = None  # of its own, which tell each call where its protocol does not
+    pause: Callable[[Launch], float] | None = None  # seconds to wait before a conversation can be gone on with
     notices: str = ""  # the method of its own notices, which are read as updates of the session too
+
+    @property
+    def counts(self) -> Counting:
+        """What is told in all, the agent's own books included."""
+        return Counting.CALLS if self.books else self.counting
 
 
 PLAIN = Quirks()
@@ -62,7 +70,7 @@ CUSTOM = Quirks(
     silence_fails=True,
 )
 
-OPENCODE = Quirks(counting=Counting.CALLS, silence_fails=True, books=OpencodeBooks)
+OPENCODE = Quirks(counting=Counting.LAST_CALL, silence_fails=True, books=OpencodeBooks)
 
 # Without being asked for its own notices goose counts only the last call, and says nothing of a full context.
 GOOSE = Quirks(
@@ -87,7 +95,9 @@ GEMINI = Quirks(
     cached_inside=True,
     ask_mode="default",
     bypass_mode="yolo",
-    tool_in_id=re.compile(r"(\w+?)__\1_"),  # run_shell_command__run_shell_command_1794779729206_0
+    books=GeminiBooks,
+    pause=pause_before_resume,
+    tool_in_id=re.compile(r"(.+)__"),  # run_shell_command__call_1794779729206
 )
 
 QWEN = Quirks(counting=Counting.CALLS, cached_inside=True, ask_mode="default", bypass_mode="yolo")

@@ -35,7 +35,6 @@ sandbox: ## Install bubblewrap for the tests of the sandbox, where apt and root 
 
 test: check sandbox agents ## Check, then run the whole test suite, the live tests with no network but loopback
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not live" --cov=remuda.domain --cov-branch --cov-fail-under=100 --cov-report=term:skip-covered
-
 	agents/loopback $(BIN)/python -m pytest -n 2 -m live
 
 live: agents ## Run only the tests that drive real coding agents: make live [ONLY=goose]

@@ -3,7 +3,7 @@
 import types
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
@@ -22,6 +22,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return st.sampled_from(list(kind))
     origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return st.sampled_from(parts)
     if origin in (Union, types.UnionType):
         return st.one_of([values(part) for part in parts])
     if origin is tuple and parts[-1] is Ellipsis:

@@ -1,6 +1,6 @@
 """An agent that opens a session as it should and then, at its first prompt, goes wrong in the way it was told to.
 
-Run by path, `faulty_agent.py --fault NAME`: it is a program of its own and imports nothing of ours.
+Run by path, `faulty_agent.py NAME`: it is a program of its own and imports nothing of ours.
 """
 
 import json
@@ -109,7 +109,7 @@ def serve(fault: str) -> None:
                 answer(request, {"stopReason": "end_turn"})
 
 
-if sys.argv[2] == "garbage_at_once":
+if sys.argv[1] == "garbage_at_once":
     garbage()
     time.sleep(600)
-serve(sys.argv[2])
+serve(sys.argv[1])

@@ -133,7 +133,7 @@ def test_a_program_that_a_python_package_brings_along_is_found(tmp_path: Path, m
     package = tmp_path / "brings_it"
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('nobody needs to import this')")
-    (package / "tool").write_text("")
+    (package / "tool").touch(mode=0o755)
     monkeypatch.syspath_prepend(str(tmp_path))
     _, argv = prepare(Row("Tool", "no-such-tool", bundled=(("brings_it", "tool"),)), launch_in(tmp_path))
     assert argv == (str(package / "tool"),)

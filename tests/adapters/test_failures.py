@@ -22,6 +22,7 @@ from remuda.domain.failure import Failure
         ("API Error: 529 try later", Failure.OVERLOADED),
         ("The model is currently overloaded", Failure.OVERLOADED),
         ("You exceeded your current quota", Failure.RATE_LIMITED),
+        ("connect ECONNREFUSED: connection refused", Failure.MODEL_ERROR),
         ("blocked by safety settings", Failure.REFUSED),
         ("the tests took 429 seconds and failed", Failure.MODEL_ERROR),
         ("", Failure.MODEL_ERROR),

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +12,8 @@ import pytest
 import uvloop
 
 from adapters.agent_kit import alive, steps, until
-from remuda.agents import catalog, orphans
+from remuda.agents import Ask, Launch, Listen, Session, catalog, orphans
+from remuda.agents.acp import open_session
 from remuda.agents.pipes import LINE_LIMIT
 from remuda.agents.strays import marked
 from remuda.domain.commands import RetireAgent, SpawnAgent
@@ -90,8 +90,14 @@ async def case(folder: Path, backend: str, *, prompt: str = "go", options: dict[
 
 @pytest.fixture(autouse=True)
 def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = replace(catalog.CATALOG["scripted"], arguments=("-I", "-S", str(AGENT)), options={"fault": "--fault"})
-    monkeypatch.setattr(catalog, "CATALOG", {**catalog.CATALOG, "faulty": row})
+    """One more backend, beside those of the catalog."""
+    known = catalog.backends
+
+    async def start(launch: Launch, listen: Listen, ask: Ask) -> Session:
+        argv = (sys.executable, "-I", "-S", str(AGENT), dict(launch.options)["fault"])
+        return await open_session(argv, launch, listen, ask)
+
+    monkeypatch.setattr(catalog, "backends", lambda rows: lambda name: start if name == "faulty" else known(rows)(name))
 
 
 def tell(folder: Path, fault: str, story: Callable[[Case], Awaitable[None]]) -> None:

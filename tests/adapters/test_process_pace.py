@@ -14,9 +14,10 @@ import uvloop
 
 from adapters.agent_kit import WITHIN, Recorder, fresh_mark, launch_in, until
 from remuda.agents import Update
+from remuda.agents.clearing import clear
 from remuda.agents.pipes import SLICE
 from remuda.agents.process import STDIN_LIMIT, Child, sweep
-from remuda.agents.strays import MARK, cull_marked
+from remuda.agents.strays import MARK
 from remuda.domain.errors import AgentFault, RemudaError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -163,8 +164,8 @@ def test_a_look_at_a_thousand_processes_does_not_stop_the_loop() -> None:
     subprocess.run(python(crowd), env={MARK: mark, "PATH": os.environ["PATH"]}, check=True)
 
     async def story() -> tuple[list[float], int]:
-        gaps = [await longest_gap_during(cull_marked(fresh_mark())) for _ in range(5)]
-        return gaps, len((await cull_marked(mark)).killed)
+        gaps = [await longest_gap_during(clear(fresh_mark(), None)) for _ in range(5)]
+        return gaps, len((await clear(mark, None)).killed)
 
     try:
         gaps, killed = uvloop.run(story())

@@ -1,25 +1,34 @@
 """What every backend promises, whatever program is behind it. A new row of the catalog joins by its name here.
 
-`REQUESTS` says how to make that backend do a thing; for a real model the sentence is the same and the playbook line is
-noise that it may ignore.
+`REQUESTS` says how to make that backend do a thing: the scripted agent by its playbook, the real programs by a script
+for the model that they speak to.
 """
 
 import asyncio
 import json
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Recorder, alive, allow_all, launch_in, scripted_options, steps, until
-from remuda.agents import Session, Text, TurnResult, Wire
+from adapters.agent_kit import WITHIN, Recorder, alive, allow_all, fresh_mark, launch_in, scripted_options, steps, until
+from live.native_kit import NATIVE, script
+from remuda.agents import Launch, Session, Text, TurnResult, Wire
 from remuda.agents.catalog import backend
 from remuda.agents.strays import marked
 from remuda.domain.errors import AgentFault
 from remuda.domain.state import Outcome
+from remuda.scripted_model import ScriptedModel
 
+OF_THE_MODEL = {
+    "speak": script({"say": "Good morning to you."}),
+    "use a tool": script({"shell": "echo hello"}, {"say": "Done."}),
+    "work for ever": script({"say": "Working. "}, {"hang": True}),
+    "remember": script({"recall": True}),
+}
 REQUESTS: dict[str, dict[str, str]] = {
     "scripted": {
         "speak": steps({"say": "Good morning to you."}, {"use": {"input": 10, "output": 5, "cost_usd": 0.001}}),
@@ -27,31 +36,44 @@ REQUESTS: dict[str, dict[str, str]] = {
         "work for ever": steps({"say": "Working."}, {"hang": True}),
         "remember": steps({"recall": True}),
     },
+    **dict.fromkeys(NATIVE, OF_THE_MODEL),
 }
 
+Launcher = Callable[..., Launch]
 Story = Callable[[Session, Recorder], Awaitable[None]]
 
 
-@pytest.fixture(params=sorted(REQUESTS))
+@pytest.fixture(params=[pytest.param(each, marks=[pytest.mark.live] * (each in NATIVE)) for each in sorted(REQUESTS)])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@asynccontextmanager
+async def launcher(name: str, folder: Path) -> AsyncIterator[Launcher]:
+    """How to start that backend in this folder; with the model that it speaks to, if it speaks to one."""
+    if name not in NATIVE:
+        yield lambda **fields: launch_in(folder, backend=name, options=scripted_options(folder), **fields)
+        return
+    async with ScriptedModel() as model:
+        yield lambda **fields: NATIVE[name].launch(folder, model.url, **fields)
 
 
 def tell(name: str, folder: Path, story: Story, **fields: object) -> Recorder:
     """Run a story with a fresh session, and see to it that nothing of it stays."""
     heard = Recorder()
-    launch = launch_in(folder, backend=name, options=scripted_options(folder), **fields)
 
-    async def with_session() -> None:
-        session = await backend(name)(launch, heard, allow_all)
-        try:
-            async with asyncio.timeout(WITHIN):
-                await story(session, heard)
-        finally:
-            await session.end(gentle=False)
+    async def with_session() -> str:
+        async with launcher(name, folder) as launch_with:
+            launch = launch_with(**fields)
+            session = await backend(name)(launch, heard, allow_all)
+            try:
+                async with asyncio.timeout(WITHIN):
+                    await story(session, heard)
+            finally:
+                await session.end(gentle=False)
+            return launch.mark
 
-    asyncio.run(with_session())
-    assert launch.mark not in dict(marked()).values()
+    assert asyncio.run(with_session()) not in dict(marked()).values()
     return heard
 
 
@@ -145,7 +167,7 @@ def test_killed_from_outside_the_session_is_gone_and_its_turn_a_fault(name: str,
         assert (await session.gone()).returncode not in (0, None)
         assert not any(alive(pid) for pid in pids)
 
-    our_mark = f"outside-{tmp_path.name}"
+    our_mark = fresh_mark()
     tell(name, tmp_path, story, mark=our_mark)
 
 
@@ -169,13 +191,13 @@ def test_a_conversation_goes_on_in_a_new_process(name: str, tmp_path: Path) -> N
 def test_two_sessions_do_not_mix(name: str, tmp_path: Path) -> None:
     async def story(session: Session, heard: Recorder) -> None:
         other_heard = Recorder()
-        launch = launch_in(tmp_path, backend=name, options=scripted_options(tmp_path))
-        other = await backend(name)(launch, other_heard, allow_all)
-        try:
-            await asyncio.gather(*(each.prompt(REQUESTS[name]["speak"]) for each in (session, other)))
-            assert session.ref != other.ref
-            assert heard.text() == other_heard.text()
-        finally:
-            await other.end(gentle=False)
+        async with launcher(name, tmp_path) as launch_with:
+            other = await backend(name)(launch_with(), other_heard, allow_all)
+            try:
+                await asyncio.gather(*(each.prompt(REQUESTS[name]["speak"]) for each in (session, other)))
+                assert session.ref != other.ref
+                assert heard.text() == other_heard.text()
+            finally:
+                await other.end(gentle=False)
 
     tell(name, tmp_path, story)

@@ -4,7 +4,11 @@ from collections.abc import Iterator
 
 from domain.invariants import check
 from remuda.domain.commands import (
+    AnswerQuestion,
     Command,
+    ReportAnswerGiven,
+    ReportQuestion,
+    ReportRested,
     ReportSessionEnded,
     ReportSessionFailed,
     ReportSessionStarted,
@@ -16,7 +20,9 @@ from remuda.domain.commands import (
 from remuda.domain.decide import decide
 from remuda.domain.events import Event, Recorded
 from remuda.domain.evolve import evolve
-from remuda.domain.state import Agent, Outcome, Sender, State, Usage
+from remuda.domain.failure import Failure
+from remuda.domain.questions import find_question
+from remuda.domain.state import Agent, Outcome, Question, Sender, State, Usage
 from remuda.store.codec import decode_event, encode_event
 
 WORKER = "worker-1"
@@ -111,6 +117,31 @@ class Project:
 
     def answered(self, name: str = WORKER, outcome: Outcome = Outcome.COMPLETED) -> tuple[Event, ...]:
         return self.do(ReportTurnEnded(name, self.epoch(name), self.turn(name), outcome, "end_turn"))
+
+    def limited(
+        self, name: str = WORKER, failure: Failure = Failure.RATE_LIMITED, retry_after: float | None = None
+    ) -> tuple[Event, ...]:
+        """The model's service would not serve the turn."""
+        place = (name, self.epoch(name), self.turn(name))
+        return self.do(ReportTurnEnded(*place, Outcome.FAILED, "error", "slow down", failure, retry_after))
+
+    def rested(self, name: str = WORKER) -> tuple[Event, ...]:
+        return self.do(ReportRested(name, self.epoch(name)))
+
+    def asks(self, question: str = "q1", name: str = WORKER, arguments: str = '{"command":"ls"}') -> tuple[Event, ...]:
+        return self.do(ReportQuestion(name, self.epoch(name), self.turn(name), question, "bash", arguments))
+
+    def says(self, question: str = "q1", *, allow: bool = True, name: str = WORKER) -> tuple[Event, ...]:
+        """A person answers."""
+        return self.do(AnswerQuestion(name, question, allow, "user", "so be it"))
+
+    def given(self, question: str = "q1", name: str = WORKER) -> tuple[Event, ...]:
+        return self.do(ReportAnswerGiven(name, self.epoch(name), question, self.question(question, name).asking))
+
+    def question(self, question: str = "q1", name: str = WORKER) -> Question:
+        found = find_question(self.agent(name), question)
+        assert found is not None, f"{name} has no question {question}"
+        return found
 
     def used(self, usage: Usage, call: int, name: str = WORKER) -> tuple[Event, ...]:
         return self.do(ReportUsage(name, self.epoch(name), self.turn(name), call, usage))

@@ -7,17 +7,22 @@ from functools import cache
 from domain.drive import WORKER, Project
 from domain.invariants import stage
 from remuda.domain.commands import (
+    AnswerQuestion,
     ChangePhase,
     Command,
     HibernateAgent,
     PauseAgent,
     ReapAgent,
     Report,
+    ReportAnswerGiven,
     ReportError,
     ReportOutput,
+    ReportQuestion,
+    ReportRested,
     ReportSessionEnded,
     ReportSessionFailed,
     ReportSessionStarted,
+    ReportToolCall,
     ReportTurnEnded,
     ReportUsage,
     ResumeAgent,
@@ -30,10 +35,21 @@ from remuda.domain.commands import (
 )
 from remuda.domain.errors import RemudaError
 from remuda.domain.events import Event
+from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import Phase, Stage, Status
-from remuda.domain.state import Outcome, Sender, Usage
+from remuda.domain.state import Agent, Outcome, Sender, Usage
 
+QUESTION = "q1"
 MOST_LETTERS = 2  # in a queue: none, one and more than one is all that can make a difference
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What can be true of its question; of more than one the same holds for each."""
+
+    here: bool  # the present session asks it
+    answered: bool
+    given: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +61,34 @@ class Kind:
     letters: int
     crashes: int
     resumes: bool
+    rests: bool
+    asks: Asks | None
 
 
 def kind_of(project: Project) -> Kind | None:
     agent = project.state.agents.get(WORKER)
     if agent is None:
         return None
+    # How often it crashed and where its session came from is no matter to a rest or a question: without this the kinds
+    # would be five times as many.
+    rests, asks = bool(agent.rest_until), _asks(agent)
+    plain = not rests and asks is None
     return Kind(
         agent.status,
         stage(agent),
         min(len(agent.queue), MOST_LETTERS),
-        agent.crashes,
-        bool(agent.session and agent.session.resumes),
+        agent.crashes if plain else 0,
+        plain and bool(agent.session and agent.session.resumes),
+        rests,
+        asks,
     )
+
+
+def _asks(agent: Agent) -> Asks | None:
+    for question in agent.questions:
+        here = agent.session is not None and question.epoch == agent.session.epoch
+        return Asks(here, question.allow is not None, question.given)
+    return None
 
 
 def asked(project: Project) -> Iterator[Command]:
@@ -73,6 +104,10 @@ def asked(project: Project) -> Iterator[Command]:
     yield ReapAgent(WORKER, "it spins")
     for phase in Phase:
         yield ChangePhase(WORKER, phase, "task-1")
+    for allow in (True, False):
+        yield AnswerQuestion(WORKER, QUESTION, allow, "user")
+    yield AnswerQuestion(WORKER, "never asked", True, "user")
+    yield AnswerQuestion(WORKER, QUESTION, True, WORKER)
     yield StartRuntime("the next")
     yield StopRuntime("this")
 
@@ -86,11 +121,23 @@ def reported(project: Project) -> Iterator[Report]:
         yield ReportSessionEnded(WORKER, each, "it died", -9)
         yield ReportSessionFailed(WORKER, each, "no such program")
         yield ReportUsage(WORKER, each, turn, 1, Usage(1, 1, 1, 1, 1, 1, 1))
+        yield ReportRested(WORKER, each)
+        for question, asking in ((QUESTION, _asking(project)), (QUESTION, 99), ("never asked", 1)):
+            yield ReportAnswerGiven(WORKER, each, question, asking)
         for number in {turn, turn - 1, turn + 7, 0}:
             for outcome in Outcome:
                 yield ReportTurnEnded(WORKER, each, number, outcome)
+            for failure in (Failure.RATE_LIMITED, Failure.OVERLOADED, Failure.MODEL_ERROR):
+                yield ReportTurnEnded(WORKER, each, number, Outcome.FAILED, failure=failure)
+            yield ReportQuestion(WORKER, each, number, QUESTION, "bash")
+            yield ReportToolCall(WORKER, each, number, "call-1", "bash", True, 0.5)
             yield ReportOutput(WORKER, each, number, 0, 10, 1)
             yield ReportError(WORKER, each, number, "a tool failed")
+
+
+def _asking(project: Project) -> int:
+    agent = project.state.agents.get(WORKER)
+    return next((each.asking for each in agent.questions), 1) if agent else 1
 
 
 def everything(project: Project) -> Iterator[Command]:

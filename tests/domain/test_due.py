@@ -1,14 +1,14 @@
-"""What each state owes to the world: one thing at most for each session, and never nothing where work would stop."""
+"""What each state owes to the world: one thing at most for each process, and never nothing where work would stop."""
 
 from domain.drive import WORKER, Project
 from domain.explore import Kind, reachable
 from remuda.domain.commands import PauseAgent, ReapAgent, SpawnAgent
 from remuda.domain.due import all_due, due
-from remuda.domain.effects import EndSession, RunTurn, StartSession, key
+from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession, key
 from remuda.domain.lifecycle import Stage, Status
 from remuda.domain.state import Agent
 
-# Written out by hand: what is owed when a session is at a stage, in a status it can go with.
+# Written out by hand: what is owed to the process when a session is at a stage, in a status it can go with.
 OWED: dict[tuple[Status, Stage | None], type[StartSession | RunTurn | EndSession] | None] = {
     (Status.PENDING, None): None,
     (Status.STARTING, Stage.REQUESTED): StartSession,
@@ -37,15 +37,28 @@ def states() -> list[tuple[Kind, Agent]]:
 def test_each_reachable_state_owes_exactly_what_is_written_here() -> None:
     assert {(kind.status, kind.stage) for kind, _ in states()} == set(OWED)
     for kind, agent in states():
-        effect = due(agent)
-        expected = OWED[kind.status, kind.stage]
-        assert (type(effect) if effect else None) is expected, kind
+        of_process = OWED[kind.status, kind.stage]
+        expected: list[type[Effect]] = [of_process] if of_process else []
+        if kind.asks and kind.asks.here and kind.asks.answered and not kind.asks.given and agent.turn:
+            expected.append(GiveAnswer)
+        if kind.rests:
+            expected.append(Rest)
+        assert [type(effect) for effect in due(agent)] == expected, kind
+
+
+def test_an_answer_is_owed_in_a_turn_and_a_rest_beside_any_kind_of_waiting() -> None:
+    """Or the table above would hold of a world in which neither ever comes to pass."""
+    owed: dict[type[Effect], set[Status]] = {}
+    for kind, agent in states():
+        for effect in due(agent):
+            owed.setdefault(type(effect), set()).add(kind.status)
+    assert owed[GiveAnswer] == {Status.WORKING}
+    assert owed[Rest] == {Status.READY, Status.PAUSED, Status.STOPPED, Status.HIBERNATING}
 
 
 def test_what_is_owed_names_the_present_session() -> None:
     for kind, agent in states():
-        effect = due(agent)
-        if effect is not None:
+        for effect in due(agent):
             assert agent.session is not None
             assert (effect.agent, effect.epoch) == (agent.name, agent.session.epoch), kind
 
@@ -53,7 +66,8 @@ def test_what_is_owed_names_the_present_session() -> None:
 def test_a_session_is_started_with_all_that_its_agent_was_spawned_with() -> None:
     project = Project()
     project.do(SpawnAgent("crew", "claude", "ada", model="m", instructions="be brief", options=(("a", "b"),)))
-    assert due(project.agent("ada")) == StartSession("ada", 1, "claude", "crew", "m", "be brief", (("a", "b"),), "")
+    start = StartSession("ada", 1, "claude", "crew", "m", "be brief", (("a", "b"),), "")
+    assert due(project.agent("ada")) == (start,)
 
 
 def test_a_later_session_is_started_where_the_last_one_left_off() -> None:
@@ -61,7 +75,7 @@ def test_a_later_session_is_started_where_the_last_one_left_off() -> None:
     project.ready()
     project.ended()
     project.send()
-    effect = due(project.agent())
+    (effect,) = due(project.agent())
     assert isinstance(effect, StartSession)
     assert (effect.epoch, effect.resumes) == (2, "ref-1")
 
@@ -70,7 +84,7 @@ def test_a_turn_is_run_with_its_number_and_its_message() -> None:
     project = Project()
     project.ready()
     project.send("hello")
-    effect = due(project.agent())
+    (effect,) = due(project.agent())
     assert isinstance(effect, RunTurn)
     assert (effect.turn, effect.message.id, effect.message.text) == (1, "m1", "hello")
 
@@ -79,9 +93,9 @@ def test_a_resting_agents_process_is_ended_gently_and_a_reaped_ones_is_not() -> 
     project = Project()
     project.ready()
     project.do(PauseAgent(WORKER))
-    assert due(project.agent()) == EndSession(WORKER, 1, gentle=True)
+    assert due(project.agent()) == (EndSession(WORKER, 1, gentle=True),)
     project.do(ReapAgent(WORKER, "it spins"))
-    assert due(project.agent()) == EndSession(WORKER, 1, gentle=False)
+    assert due(project.agent()) == (EndSession(WORKER, 1, gentle=False),)
 
 
 def test_to_end_a_session_without_manners_is_another_thing_than_to_end_it_gently() -> None:
@@ -95,12 +109,14 @@ def test_each_result_has_its_own_key() -> None:
     keys = [key(StartSession(WORKER, epoch, "", "", "", "", (), "")) for epoch in (1, 2)]
     for _ in range(2):
         project.send()
-        effect = due(project.agent())
-        assert effect is not None
+        (effect,) = due(project.agent())
         keys.append(key(effect))
         project.answered()
     keys += [key(EndSession(WORKER, epoch, gentle=True)) for epoch in (1, 2)]
     keys.append(key(EndSession("worker-2", 1, gentle=True)))
+    keys += [key(Rest(WORKER, epoch, until)) for epoch in (1, 2) for until in (5.0, 6.0)]
+    places = [(epoch, question, asking) for epoch in (1, 2) for question in ("q1", "q2") for asking in (1, 2)]
+    keys += [key(GiveAnswer(WORKER, *place, allow=True, why="")) for place in places]
     assert len(keys) == len(set(keys))
 
 

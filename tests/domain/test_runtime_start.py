@@ -6,7 +6,7 @@ from domain.drive import WORKER, Project
 from domain.explore import Kind, reachable
 from remuda.domain.commands import HibernateAgent, PauseAgent, ReapAgent, ResumeAgent, StartRuntime, StopRuntime
 from remuda.domain.due import all_due, due
-from remuda.domain.effects import StartSession
+from remuda.domain.effects import Rest, StartSession
 from remuda.domain.events import RuntimeStarted, RuntimeStopped, SessionEnded, SessionRequested, TurnEnded
 from remuda.domain.lifecycle import Stage, Status
 from remuda.domain.state import Outcome
@@ -65,9 +65,9 @@ def test_a_session_that_was_starting_is_asked_for_again() -> None:
 def test_an_idle_agent_stays_ready_and_has_no_process_until_it_is_spoken_to(project: Project) -> None:
     project.do(NEXT)
     assert project.agent().status is Status.READY
-    assert due(project.agent()) is None
+    assert due(project.agent()) == ()
     project.send()
-    assert isinstance(due(project.agent()), StartSession)
+    assert [type(effect) for effect in due(project.agent())] == [StartSession]
 
 
 def test_the_death_of_a_runtime_is_not_the_agents_crash(project: Project) -> None:
@@ -84,7 +84,7 @@ def test_a_resting_agent_goes_on_resting(project: Project, rest: type[PauseAgent
     status = project.agent().status
     project.do(NEXT)
     assert project.agent().status is status
-    assert due(project.agent()) is None
+    assert due(project.agent()) == ()
 
 
 def test_one_that_was_resumed_while_its_process_was_ending_reads_its_mail(project: Project) -> None:
@@ -126,7 +126,9 @@ def test_in_whatever_state_a_runtime_dies_the_next_one_finds_no_process_and_lose
         agent = project.agent()
         assert [message.id for message in agent.queue] == letters, kind
         stage = agent.session.stage if agent.session else None
-        assert stage in (None, Stage.ENDED) or isinstance(due(agent), StartSession), kind
+        owed = [effect for effect in due(agent) if not isinstance(effect, Rest)]
+        assert stage in (None, Stage.ENDED) or [type(effect) for effect in owed] == [StartSession], kind
+        assert (agent.rest_until, agent.questions) == (before.rest_until, before.questions), kind
         assert agent.status is before.status or kind.status in (Status.WORKING, Status.READY, Status.HIBERNATING), kind
         assert agent.crashes == before.crashes, kind
 

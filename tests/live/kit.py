@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.agent_kit import Recorder, allow_all, fresh_mark
+from live.native_kit import NATIVE, find_cli
 from remuda.agents import Ask, Launch, McpServer, Session
 from remuda.agents.catalog import CATALOG, backend
 from remuda.agents.strays import marked
@@ -17,7 +18,6 @@ from remuda.domain.state import Usage
 from remuda.scripted_model import ModelCall, ScriptedModel
 from remuda.scripted_model.clients import CLIENTS, Client, pointed
 
-BIN = Path(__file__).parents[2] / ".agents" / "bin"
 PINGER = McpServer("pinger", (sys.executable, "-I", "-S", str(Path(__file__).parent / "ping_server.py")))
 WITHIN = 300.0  # seconds for one story; on an idle machine the longest takes a tenth of it
 NAMES = tuple(name for name in ("claude", "codex", "opencode", "goose", "gemini") if name in CATALOG)
@@ -29,7 +29,6 @@ class Extra:
 
     env: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)  # merged into its settings file
-    options: tuple[tuple[str, str], ...] = ()
 
 
 EXTRA: Mapping[str, Extra] = {
@@ -42,10 +41,6 @@ def script(*steps: Mapping[str, object]) -> str:
     return f"Please do as the script says. [[model: {json.dumps(steps)}]]"
 
 
-def is_installed(name: str) -> bool:
-    return (BIN / name).exists()
-
-
 class Stage:
     """One agent, its home and its workplace, for as many sessions as a story wants."""
 
@@ -55,26 +50,26 @@ class Stage:
         self.home = folder / "home"
         self.work = folder / "work"
         self.mark = fresh_mark()
-        self.work.mkdir(parents=True, exist_ok=True)
-        client = pointed(next(each for each in CLIENTS if each.name == name), model.url)
-        self._client = client
+        self._folder = folder
         self._extra = EXTRA.get(name, Extra())
-        _furnish(self.home, client, self._extra)
+        self._client = pointed(next(each for each in CLIENTS if each.name == name), model.url)
+        self.work.mkdir(parents=True, exist_ok=True)
+        _furnish(self.home, self._client, self._extra)
 
     def launch(self, **fields: Any) -> Launch:
-        folders = {
-            f"XDG_{each.upper()}_HOME": str(self.home / f".{each}") for each in ("config", "data", "state", "cache")
-        }
+        if native := NATIVE.get(self.name):
+            # Codex shows tool servers only to models that it does not know.
+            model = native.plain_model or native.model
+            return native.launch(self._folder, self.model.url, mark=self.mark, model=model, **fields)
+        places = ("config", "data", "state", "cache")
         env = {
             **self._client.env,
             **self._extra.env,
-            **folders,
+            **{f"XDG_{each.upper()}_HOME": str(self.home / f".{each}") for each in places},
             "HOME": str(self.home),
-            "PATH": os.pathsep.join((str(BIN), os.environ["PATH"])),
+            "PATH": os.pathsep.join((str(find_cli(self.name).parent), os.environ["PATH"])),
         }
-        env.pop("OPENCODE_DISABLE_AUTOUPDATE", None)  # the catalog sets it
-        launch = Launch("ada", 1, self.name, self.work, self.mark, env, options=self._extra.options)
-        return replace(launch, **fields)
+        return replace(Launch("ada", 1, self.name, self.work, self.mark, env), **fields)
 
     @asynccontextmanager
     async def session(self, heard: Recorder, ask: Ask = allow_all, **fields: Any) -> AsyncIterator[Session]:

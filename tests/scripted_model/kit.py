@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from remuda.scripted_model import ScriptedModel
@@ -43,11 +43,6 @@ class Failed:
     status: int | None
     body: Any
     retry_after: str | None = None
-
-
-@dataclass(slots=True)
-class Answered:
-    calls: list[tuple[str, str]] = field(default_factory=list)  # id, name
 
 
 class Seat(Protocol):

@@ -13,6 +13,8 @@ from remuda.domain.state import State
 from remuda.store.codec import decode_state, encode_state
 from remuda.store.memory import MemoryStore
 
+TICK = 0.25  # seconds; all time here is made of these, so that things often happen at the same moment
+
 
 class Disk:
     """What is durable. It outlives every runtime."""
@@ -47,6 +49,8 @@ class SlowStore:
         self._free_at = 0.0
         self._broken = False
         self._dead = False
+        self.fatal = -1  # the runtime dies at this append from now: just before it is durable, or just after
+        self.died = asyncio.Event()
 
     def append(self, records: Sequence[Recorded]) -> asyncio.Future[None]:
         return self._ask(records, None)
@@ -59,7 +63,7 @@ class SlowStore:
         job = Job(records, snapshot, loop.create_future())
         self._jobs.append(job)
         # One after the other, as a writer's thread works; now and then the disk takes its time.
-        delay = self._dice.choice((0.0, 0.001, 0.01, 0.01, 0.05, 0.5))
+        delay = self._dice.choice((0.0, 0.0, 0.0, TICK, 2 * TICK))
         self._free_at = max(self._free_at, loop.time()) + delay
         loop.call_at(self._free_at, self._flush)
         return job.done
@@ -67,23 +71,29 @@ class SlowStore:
     def _flush(self) -> None:
         if self._dead:
             return
+        self.fatal -= bool(self._jobs[0].records)
+        if self.fatal == 0:
+            self.crash()
+            self.died.set()
+            return
         job = self._jobs.popleft()
         if job.records and not self._broken and self._dice.random() < self._failing():
             self._broken = True
             _settle(job.done, StoreFailed("the disk is full"))
-        elif self._broken:
-            _settle(job.done, Conflict("it is not the next one"))
         elif job.snapshot is not None:
             saving = asyncio.ensure_future(self._disk.memory.save_snapshot(job.snapshot))
             saving.add_done_callback(lambda done: _settle(job.done, done.exception()))
+        elif self._broken:
+            _settle(job.done, Conflict("it is not the next one"))
         else:
             self._disk.write(job.records).add_done_callback(lambda done: _settle(job.done, done.exception()))
 
     def crash(self) -> None:
         """Some of what was on its way is on the disk, without anybody having been told; the rest never was."""
-        self._dead = True
-        if self._broken:
+        if self._dead or self._broken:
+            self._dead = True
             return
+        self._dead = True
         for _ in range(self._dice.randrange(len(self._jobs) + 1)):
             job = self._jobs.popleft()
             if job.snapshot is None:

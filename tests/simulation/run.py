@@ -119,17 +119,22 @@ class Story:
 
     async def _troubled_life(self) -> None:
         life = self._begin()
-        life.failing = self.dice.choice((0.0, 0.0, 0.002, 0.02))
+        life.failing = self.dice.choice((0.0, 0.0, 0.01, 0.05))
         try:
             await life.start()
         except RemudaError:
             await life.crash()
             return
         working = asyncio.ensure_future(self.user.work(life.loop))
-        await asyncio.wait({life.running}, timeout=self.dice.expovariate(1 / 60))
-        if life.running.done() or self.dice.random() < 0.6:
+        if self.dice.random() < 0.5:
+            life.store.fatal = self.dice.randrange(1, 80)
+        died = asyncio.ensure_future(life.store.died.wait())
+        await asyncio.wait({life.running, died}, timeout=self.dice.uniform(1, 60), return_when="FIRST_COMPLETED")
+        died.cancel()
+        if life.running.done() or life.store.died.is_set() or self.dice.random() < 0.5:
             await life.crash()
         else:
+            life.store.fatal = -1
             await life.stop()
         working.cancel()
         await asyncio.wait({working})
@@ -144,21 +149,25 @@ class Story:
         working.cancel()
         await asyncio.wait({working})
         life.world.calm = True
-        loop = asyncio.get_running_loop()
-        bound = loop.time() + PATIENCE
-        while self.user.unanswered() or any(all_due(life.loop.state)) or self._resting(life):
-            assert loop.time() < bound, f"owed and never done: {list(all_due(life.loop.state))}"
-            for order in self.user.unanswered():
-                self.user.ask(life.loop, order)
-            for name in self._resting(life):
-                life.tell(ResumeAgent(name))
-            await asyncio.sleep(5)
-        await asyncio.sleep(5)
+        await self._until_nothing_is_owed(life)
         self._check()
         assert life.loop.state == self.disk.state
         assert life.loop.shown.agents == self.disk.state.agents
         verdict.check_end(self.disk.state, self.user, life.world)
         await life.crash()
+
+    async def _until_nothing_is_owed(self, life: Life) -> None:
+        loop, state = asyncio.get_running_loop(), life.loop.state
+        bound = loop.time() + PATIENCE
+        while self.user.unanswered() or any(all_due(state)) or self._resting(life) or state.seq > life.loop.shown.seq:
+            if self.violations:
+                raise self.violations[0]
+            assert loop.time() < bound, f"owed and never done: {list(all_due(state))}"
+            for order in self.user.unanswered():
+                self.user.ask(life.loop, order)
+            for name in self._resting(life):
+                life.tell(ResumeAgent(name))
+            await asyncio.sleep(5)
 
     def _resting(self, life: Life) -> list[str]:
         return [agent.name for agent in life.loop.state.agents.values() if agent.status in RESTING]
@@ -190,7 +199,7 @@ class Story:
 
 
 def tell(seed: int) -> Told:
-    often, loop_module.SNAPSHOT_EVERY = loop_module.SNAPSHOT_EVERY, 40
+    often, loop_module.SNAPSHOT_EVERY = loop_module.SNAPSHOT_EVERY, 20
     try:
         return run_virtually(Story(seed).tell())
     finally:

@@ -23,9 +23,9 @@ from remuda.domain.lifecycle import Phase
 from remuda.domain.state import Sender
 from remuda.runtime.batch import Accepted, Reply
 from remuda.runtime.loop import Loop
-from simulation.disk import Disk
+from simulation.disk import TICK, Disk
 
-MOST_AGENTS = 6
+MOST_AGENTS = 8
 OVER = RemudaError("this life is over")
 
 
@@ -49,7 +49,7 @@ class User:
 
     async def work(self, loop: Loop) -> None:
         while True:
-            await asyncio.sleep(self._dice.expovariate(1 / 1.5))
+            await asyncio.sleep(TICK * self._dice.choice((0, 1, 2, 4, 8, 16)))
             for order in self._next():
                 self.ask(loop, order)
 
@@ -84,8 +84,8 @@ class User:
             StopAgent(agent),
             HibernateAgent(agent),
             HibernateAgent(agent),
-            RetireAgent(agent) if self._dice.random() < 0.3 else ResumeAgent(agent),
-            ReapAgent(agent, "it spins") if self._dice.random() < 0.3 else ResumeAgent(agent),
+            RetireAgent(agent) if self._dice.random() < 0.4 else ResumeAgent(agent),
+            ReapAgent(agent, "it spins") if self._dice.random() < 0.4 else ResumeAgent(agent),
             ChangePhase(agent, self._dice.choice(list(Phase))),
         )
         return self._dice.choice(rest)
@@ -93,7 +93,7 @@ class User:
     def _spawn(self) -> Command:
         name = f"agent-{len(self._agents)}"
         role = self._dice.choice(("worker", "worker", "crew", "coordinator"))
-        parent = self._dice.choice(self._agents) if self._dice.random() < 0.5 else ""
+        parent = self._dice.choice(self._agents) if self._dice.random() < 0.8 else ""
         parent = "" if parent == "nobody" else parent
         self._agents.append(name)
         return SpawnAgent(role, "simulated", name=name, parent=parent, hold=self._dice.random() < 0.1)

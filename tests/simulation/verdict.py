@@ -8,8 +8,10 @@ from domain.invariants import check, check_agent, stage
 from remuda.domain.due import all_due
 from remuda.domain.events import (
     MessageQueued,
+    PhaseChanged,
     Recorded,
     SessionRequested,
+    SessionStarted,
     StatusChanged,
     TurnEnded,
     TurnStarted,
@@ -22,6 +24,14 @@ from simulation.user import User
 from simulation.world import Witness, World
 
 DEAD = (Status.RETIRED, Status.FAILED, Status.REAPED)
+ALIVE = (
+    StatusChanged,
+    PhaseChanged,
+    MessageQueued,
+    SessionRequested,
+    SessionStarted,
+    TurnStarted,
+)  # only they do these
 
 
 def check_step(touched: Iterable[Agent], world: World) -> None:
@@ -42,6 +52,8 @@ def check_log(log: list[Recorded], state: State) -> None:
     statuses: dict[str, Status] = {}
     epochs: Counter[str] = Counter()
     for event in (record.event for record in log):
+        if statuses.get(getattr(event, "agent", "")) in DEAD:
+            assert not isinstance(event, ALIVE), f"{event} of an agent that is dead"
         match event:
             case StatusChanged():
                 was = statuses.get(event.agent, Status.PENDING)

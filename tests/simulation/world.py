@@ -20,7 +20,7 @@ from remuda.domain.commands import (
 from remuda.domain.effects import Effect, EndSession, RunTurn, StartSession
 from remuda.domain.errors import EffectFailed
 from remuda.domain.state import Outcome, Usage
-from simulation.disk import Disk
+from simulation.disk import TICK, Disk
 
 Tell = Callable[[Report], None]
 
@@ -114,6 +114,7 @@ class World:
             if not process.alive:
                 return None
             self._use_model(process, effect.turn)
+        await self._pass(self._dice.choice((0, TICK, 2 * TICK)))
         mood = self._dice.random() if not self.calm else 1.0
         if mood < 0.06:
             self._die(process)
@@ -199,16 +200,22 @@ class World:
         return not self.calm and self._dice.random() < probability
 
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_later(seconds, lambda: None if self.over else call())
+        asyncio.get_running_loop().call_later(_ticks(seconds), lambda: None if self.over else call())
 
     async def _pass(self, seconds: float) -> None:
         """Time passes. Told to leave off, most do at once; some only when they are done."""
         stubborn = self._chance(0.2)
         loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
+        end = loop.time() + _ticks(seconds)
         while (left := end - loop.time()) > 0:
             try:
                 await asyncio.sleep(left)
             except asyncio.CancelledError:
                 if self.over or not stubborn:
                     raise
+        for _ in range(self._dice.randrange(4)):  # a moment sooner or later within the same moment
+            await asyncio.sleep(0)
+
+
+def _ticks(seconds: float) -> float:
+    return round(seconds / TICK) * TICK

@@ -1,115 +1,138 @@
-"""Record what real agents say over ACP, for the tests that read it without them.
+"""Record what the real Claude Code and Codex say, for tests that have no program at hand.
 
-    make agents && .venv/bin/python tests/transcripts/record.py [NAME ...]
+    PYTHONPATH=tests python tests/transcripts/record.py [claude] [codex]
 
-Each agent plays two scenes against the scripted model, in a home of its own. What is kept is every line both ways, with
-this machine's paths and all ids replaced, so that recording twice gives the same file but for what the agent changed.
+Each story runs live against the scripted model and leaves `<program>.<story>.jsonl`. Where it ran is taken out of the
+lines, and so are the long lists of what the program offers: they tell of a machine and a version, not of the protocol.
 """
 
 import asyncio
 import json
-import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from adapters.agent_kit import Recorder, until
+from live.native_kit import NATIVE, Stage, script, stage
+from remuda.agents import Answered, Asked, Wire
+
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
 
-from adapters.agent_kit import Recorder  # noqa: E402
-from live.kit import PINGER, Stage, script  # noqa: E402
-from live.test_live_agents import FAULTS, FIVE_CALLS  # noqa: E402
-from remuda.agents import Wire  # noqa: E402
-from remuda.scripted_model import ScriptedModel  # noqa: E402
-
-SCENES: Mapping[str, tuple[str, ...]] = {
-    "work": (FIVE_CALLS,),
-    "faults": tuple(script(fault) for fault, _ in FAULTS),
-}
-AGENTS = ("opencode", "goose", "gemini")
-
-# Long lists that say nothing about a turn: which commands, models and providers there are.
-BULKY = ("availableCommands", "availableModels", "options")
-CHANGING = (
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "uuid"),
-    (re.compile(r"\b(?:ses|msg|prt)_[0-9A-Za-z]{20,}"), "id"),
-    (re.compile(r"(?<![0-9a-z])call_[0-9a-f]{10,}"), "call"),
-    (re.compile(r"\b2\d{7}_\d+\b"), "session"),
-    (re.compile(r"(?<!\d)1[789]\d{11}(?!\d)"), "time"),
-    (re.compile(r"chatcmpl-[0-9a-z]+"), "message"),
-    (re.compile(r"http://127\.0\.0\.1:\d+"), "http://model"),
-    (re.compile(r"\b20\d\d-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)"), "date"),
+TOUR = (
+    {"think": "Hm."},
+    {"say": "I run a command."},
+    {"shell": "echo one"},
+    {"write": {"path": "notes.txt", "text": "alpha\n"}},
+    {"say": "All done."},
+)
+FAULTS: tuple[tuple[object, ...], ...] = (
+    ({"error": 401},),
+    ({"error": 429, "retry_after": 0.2, "times": 1}, {"say": "At last."}),
+    ({"error": 429},),
+    ({"error": 500},),
+    ({"error": 529},),
+    ({"context_exceeded": True},),
+    ({"refuse": "I will not."},),
+    ({"say": "Half a sent"}, {"cut": True}),
 )
 
 
-class Disguise:
-    """Gives every path and id of this run a name that is the same in the next."""
-
-    def __init__(self, paths: Mapping[str, str]) -> None:
-        self._paths = paths
-        self._names: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
-
-    def line(self, line: str) -> str:
-        try:
-            return json.dumps(self._value(json.loads(line)), ensure_ascii=False, separators=(",", ":"))
-        except ValueError:
-            return self._text(line)
-
-    def _value(self, value: Any) -> Any:
-        match value:
-            case dict():
-                return {key: [] if key in BULKY and _bulk(each) else self._value(each) for key, each in value.items()}
-            case list():
-                return [self._value(each) for each in value]
-            case str():
-                return self._text(value)
-            case _:
-                return value
-
-    def _text(self, text: str) -> str:
-        for path, name in self._paths.items():
-            text = text.replace(path, name).replace(path.lstrip("/"), name.lstrip("/"))
-        for pattern, kind in CHANGING:
-            text = pattern.sub(lambda found, kind=kind: self._name(kind, found[0]), text)  # type: ignore[misc]
-        return text
-
-    def _name(self, kind: str, found: str) -> str:
-        if found not in self._names:
-            self._counts[kind] = self._counts.get(kind, 0) + 1
-            self._names[found] = f"{kind}-{self._counts[kind]}"
-        return self._names[found]
+async def tour(it: Stage) -> None:
+    async with it.session() as session:
+        await session.prompt(script(*TOUR))
+        await session.prompt(script({"say": "Again."}))
 
 
-def _bulk(value: object) -> bool:
-    """Options of a permission are few and matter; those of a setting are many and do not."""
-    return isinstance(value, list) and not any(isinstance(each, dict) and "kind" in each for each in value)
+async def faults(it: Stage) -> None:
+    async with it.session() as session:
+        for steps in FAULTS:
+            await session.prompt(script(*steps))
 
 
-async def record(name: str, scene: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        heard = Recorder()
-        async with ScriptedModel() as model:
-            stage = Stage(name, Path(folder), model)
-            async with stage.session(heard, mcp_servers=(PINGER,) if scene == "work" else ()) as session:
-                for prompt in SCENES[scene]:
-                    await session.prompt(prompt)
-        paths = {
-            str(stage.work): "/home/ada/project",
-            str(stage.home): "/home/ada",
-            str(HERE.parent): "/tests",
-            sys.executable: "/usr/bin/python3",
-        }
-        disguise = Disguise(paths)
-        lines = [(each.side, disguise.line(each.line)) for each in heard.updates if isinstance(each, Wire)]
-        text = "".join(json.dumps({"side": side, "line": line}) + "\n" for side, line in lines if side != "stderr")
-        (HERE / f"acp.{name}-{scene}.jsonl").write_text(text)
+async def interrupted(it: Stage) -> None:
+    async with it.session() as session:
+        turn = asyncio.create_task(session.prompt(script({"say": "Working. "}, {"hang": True})))
+        await until(lambda: bool(it.heard.text()))
+        await session.cancel()
+        await turn
+        turn = asyncio.create_task(session.prompt(script({"shell": "sleep 0.1; tail -f /dev/null"})))
+        await until(lambda: bool(it.heard.tools()))
+        await session.cancel()
+        await turn
+
+
+async def denied(it: Stage) -> None:
+    async def ask(_: Asked) -> Answered:
+        return Answered(allow=False, why="Not in here.")
+
+    async with it.session(ask=ask) as session:
+        await session.prompt(script({"write": {"path": "notes.txt", "text": "alpha\n"}}, {"say": "So be it."}))
+
+
+async def resumed(it: Stage) -> None:
+    async with it.session() as first:
+        await first.prompt(script({"say": "Before."}))
+        await first.end(gentle=True)  # Claude Code keeps what was spent only when it is let go in peace
+    it.heard.updates.clear()
+    async with it.session(resume=first.ref) as second:
+        await second.prompt(script({"recall": True}))
+
+
+STORIES: Mapping[str, Callable[[Stage], Awaitable[None]]] = {
+    each.__name__: each for each in (tour, faults, interrupted, denied, resumed)
+}
+
+
+async def record(name: str) -> None:
+    for title, story in STORIES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            async with stage(name, Path(folder)) as it:
+                await story(it)
+                address = it.model.url.removeprefix("http://")
+                places = {folder: "/there", folder.replace("/", "-"): "-there", address: "127.0.0.1:1"}
+                lines = list(told(it.heard, places))
+        (HERE / f"{name}.{title}.jsonl").write_text("\n".join([*lines, ""]))
+
+
+def told(heard: Recorder, places: Mapping[str, str]) -> Iterable[str]:
+    for update in heard.updates:
+        if isinstance(update, Wire) and update.side != "stderr" and (line := slim(update.line)):
+            text = json.dumps({"side": update.side, "line": line})
+            for place, instead in places.items():
+                text = text.replace(place, instead)
+            yield text
+
+
+# What a line of each kind keeps. Other kinds are kept whole, or left out if they tell of the machine alone.
+KEEPS: Mapping[str, tuple[str, ...]] = {
+    "init": ("type", "subtype", "session_id", "model", "permissionMode", "mcp_servers"),
+    "thread": ("id",),
+}
+OF_THE_MACHINE = ("remoteControl/status/changed", "configWarning", "thread/started", "deprecationNotice")
+
+
+def slim(line: str) -> str:
+    message: dict[str, Any] = json.loads(line)
+    if message.get("method") in OF_THE_MACHINE:
+        return ""
+    if message.get("subtype") == "init":
+        message = _only(message, "init")
+    if message.get("type") == "control_response" and message["response"].get("request_id") == "1":
+        message["response"]["response"] = {}
+    result = message.get("result")
+    if isinstance(result, dict) and "codexHome" in result:
+        message["result"] = {}
+    if isinstance(result, dict) and "thread" in result:
+        message["result"] = {"thread": _only(result["thread"], "thread"), "model": result.get("model")}
+    return json.dumps(message)
+
+
+def _only(message: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key in KEEPS[kind]}
 
 
 if __name__ == "__main__":
-    for agent in sys.argv[1:] or AGENTS:
-        for each in SCENES:
-            asyncio.run(record(agent, each))
-            print(f"recorded {agent}: {each}")  # noqa: T201
+    for each in sys.argv[1:] or NATIVE:
+        asyncio.run(record(each))

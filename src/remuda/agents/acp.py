@@ -140,11 +140,9 @@ class AcpSession:
         blocks = [{"type": "text", "text": each} for each in texts]
         self._cancelled = False
         self._reading.begin_turn()
-        self._turn = turn = asyncio.ensure_future(
-            self._call("session/prompt", {"sessionId": self._ref, "prompt": blocks})
-        )
-        turn.add_done_callback(self._rest)
         try:
+            self._turn = turn = self._request("session/prompt", {"sessionId": self._ref, "prompt": blocks})
+            turn.add_done_callback(self._rest)
             reply = await self._attended(turn)
             return self._turn_result(reply, await self._balance())
         except RemudaError:
@@ -254,16 +252,19 @@ class AcpSession:
         return _better_known(result, page)
 
     async def _call(self, method: str, params: Mapping[str, Any]) -> Reply:
+        return await self._request(method, params)
+
+    def _request(self, method: str, params: Mapping[str, Any]) -> "asyncio.Future[Reply]":
+        """It is sent when this returns: what is sent afterwards, such as a cancel, comes after it."""
         if self._fault:
             raise self._fault
         self._asked += 1
         number = self._asked
-        self._pending[number] = asyncio.get_running_loop().create_future()
-        try:
-            self.child.send(request(number, method, params))
-            return await self._pending[number]
-        finally:
-            del self._pending[number]
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        reply.add_done_callback(lambda _: self._pending.pop(number))
+        self._pending[number] = reply
+        self.child.send(request(number, method, params))
+        return reply
 
     def _result_of(self, reply: Reply, why: str = "the agent would not start a session") -> Raw:
         if isinstance(reply, RpcError):

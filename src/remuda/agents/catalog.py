@@ -5,14 +5,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
 
-from remuda.agents import Ask, Backend, Launch, Listen, Session, prices
+from remuda.agents import Ask, Backend, Launch, Listen, Session, claude, codex, prices
 from remuda.agents import quirks as ways
 from remuda.agents.acp import START_TIMEOUT, open_session
 from remuda.agents.find import find, furnish, passed
+from remuda.agents.options import nearest_first
 from remuda.agents.quirks import PLAIN, Counting, Quirks
 from remuda.domain.errors import AgentFault, Invalid
 from remuda.domain.failure import Failure
@@ -38,9 +38,7 @@ class Row:
     arguments: tuple[str, ...] = ()
     can: Can = Can()
     quirks: Quirks = PLAIN
-    options: Mapping[str, str] = field(
-        default_factory=dict
-    )  # an option of the agent -> the flag that carries its value
+    options: Mapping[str, str] = field(default_factory=dict)  # an option -> the flag that carries its value
     model_flag: str = ""  # carries the model's name; "" when it is chosen through the protocol
     passes: tuple[str, ...] = ()  # variables of the user's that it may see; one that ends in * stands for all such
     env: Mapping[str, str] = field(default_factory=dict)  # switches that are always set
@@ -78,6 +76,26 @@ _GEMINI_SETTINGS = """\
 _QWEN_SETTINGS = _GEMINI_SETTINGS.replace("gemini-api-key", "openai")
 
 CATALOG: Mapping[str, Row] = {
+    "claude": Row(
+        title="Claude Code",
+        program=claude.PROGRAM.name,
+        can=Can(fork=True, cost=True),
+        quirks=ways.NATIVE,
+        passes=(*ANTHROPIC, *NODE, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*", "CLAUDE_CONFIG_DIR", "AWS_*"),
+        bundled=((claude.PROGRAM.package, claude.PROGRAM.inside),),
+        install=claude.PROGRAM.install,
+        opens=claude.open_session,
+    ),
+    "codex": Row(
+        title="Codex",
+        program=codex.PROGRAM.name,
+        can=Can(fork=True),
+        quirks=ways.NATIVE,
+        passes=(*OPENAI, *NETWORK, "CODEX_HOME", "CODEX_API_KEY"),
+        bundled=((codex.PROGRAM.package, codex.PROGRAM.inside),),
+        install=codex.PROGRAM.install,
+        opens=codex.open_session,
+    ),
     "opencode": Row(
         title="OpenCode",
         program="opencode",
@@ -200,7 +218,7 @@ def backend(name: str) -> Backend:
 def backends(rows: Mapping[str, Row]) -> Callable[[str], Backend]:
     def backend_of(name: str) -> Backend:
         if name not in rows:
-            raise Invalid(f"there is no backend {name!r}", possible=_nearest_first(name, rows))
+            raise Invalid(f"there is no backend {name!r}", possible=nearest_first(name, rows))
         row = rows[name]
 
         if not row.prices or not row.counting.priceable:
@@ -259,7 +277,7 @@ def command(row: Row, options: Iterable[tuple[str, str]]) -> tuple[str, ...]:
             argv = (*argv, row.options[option], value)
         else:
             known = (*row.options, "permissions")
-            raise Invalid(f"{row.title} has no option {option!r}", possible=_nearest_first(option, known))
+            raise Invalid(f"{row.title} has no option {option!r}", possible=nearest_first(option, known))
     return argv
 
 
@@ -272,7 +290,3 @@ def _check_permissions(row: Row, value: str) -> None:
 
 def _advice(row: Row) -> str:
     return f"install it ({row.install})" if row.install else "install it, or correct the command in remuda.toml"
-
-
-def _nearest_first(name: str, known: Iterable[str]) -> list[str]:
-    return sorted(known, key=lambda each: SequenceMatcher(None, name, each).ratio(), reverse=True)

@@ -9,7 +9,6 @@ a gate: we lock the new folder, start `flock` (of util-linux) that waits for thi
 put its number into the cgroup, and unlock. That costs 2 ms; a Python launcher costs 16.
 """
 
-import asyncio
 import fcntl
 import os
 import re
@@ -203,18 +202,6 @@ def _end(leaf: Leaf) -> list[int]:
         time.sleep(_PAUSE)
     leaf.remove()
     return list(killed)
-
-
-async def emptied(leaf: Leaf, deadline: float) -> bool:
-    """Wait until nothing lives in it and remove it; false when it is not so by the deadline (of time.monotonic)."""
-    pause = _PAUSE
-    while leaf.populated() or not await asyncio.to_thread(leaf.remove):
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.to_thread(leaf.kill)
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, 0.1)
-    return True
 
 
 @cache

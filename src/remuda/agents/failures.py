@@ -6,6 +6,7 @@ Words come last because they are whatever a service likes to say; a code, where 
 import re
 from dataclasses import dataclass
 
+from remuda.agents.model_errors import by_words, model_failure
 from remuda.domain.failure import Failure
 
 AUTH_REQUIRED = -32000  # the protocol's own code: log in first
@@ -19,35 +20,6 @@ BY_NAME: tuple[tuple[str, Failure], ...] = (
     ("rate_limit", Failure.RATE_LIMITED),
     ("overloaded", Failure.OVERLOADED),
     ("refus", Failure.REFUSED),
-)
-BY_STATUS = {
-    401: Failure.NOT_LOGGED_IN,
-    403: Failure.NOT_LOGGED_IN,
-    413: Failure.CONTEXT_EXCEEDED,
-    429: Failure.RATE_LIMITED,
-    503: Failure.OVERLOADED,
-    529: Failure.OVERLOADED,
-}
-CONTEXT = re.compile(
-    r"context[ _](?:length|window|limit|size)|prompt is too long|maximum context|too large to compact"
-    r"|input token count.{0,40}exceeds|exceeds the (?:maximum|model'?s?).{0,30}(?:tokens|context)|input is too long",
-    re.IGNORECASE,
-)
-BY_WORDS: tuple[tuple[re.Pattern[str], Failure], ...] = (
-    (
-        re.compile(
-            r"\bauthenticat|unauthori[sz]ed|(?:invalid|incorrect|missing|no) api[ _-]?key|api key not valid"
-            r"|not logged in|(?:please|must) (?:log|sign) ?in|login required",
-            re.IGNORECASE,
-        ),
-        Failure.NOT_LOGGED_IN,
-    ),
-    (
-        re.compile(r"rate[ _-]?limit|too many requests|resource[ _]exhausted|\bquota\b|usage limit", re.IGNORECASE),
-        Failure.RATE_LIMITED,
-    ),
-    (re.compile(r"overloaded|at capacity|service unavailable", re.IGNORECASE), Failure.OVERLOADED),
-    (re.compile(r"content[ _](?:filter|policy)|blocked by safety", re.IGNORECASE), Failure.REFUSED),
 )
 # A number is a status only where it is marked as one: "took 429 seconds" is none.
 STATUS = re.compile(
@@ -85,14 +57,9 @@ def _kind(text: str, code: int, name: str) -> Failure:
     for part, failure in BY_NAME:
         if name and part in name:
             return failure
-    if CONTEXT.search(text):  # comes as 400 like any other bad request, from some as 413 or 500
+    if by_words(text) is Failure.CONTEXT_EXCEEDED:  # comes as 400 like any other bad request, from some as 500
         return Failure.CONTEXT_EXCEEDED
-    if code in BY_STATUS:
-        return BY_STATUS[code]
-    for words, failure in BY_WORDS:
-        if words.search(text):
-            return failure
-    return Failure.MODEL_ERROR
+    return model_failure(code, text)
 
 
 def _status(text: str) -> int:

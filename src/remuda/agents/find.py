@@ -2,22 +2,15 @@
 
 import shutil
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
-
-def find(program: str, bundled: Sequence[tuple[str, str]], env: Mapping[str, str]) -> str | None:
-    """On PATH, or else in a Python package that brings it along. The package itself is not imported: some are slow."""
-    return shutil.which(program, path=env.get("PATH")) or _brought(bundled)
+from remuda.agents.programs import bundled
 
 
-def _brought(bundled: Sequence[tuple[str, str]]) -> str | None:
-    for package, inside in bundled:
-        spec = find_spec(package)
-        for folder in (spec.submodule_search_locations if spec else None) or ():
-            if (path := Path(folder) / inside).is_file():
-                return str(path)
-    return None
+def find(program: str, brought_by: Sequence[tuple[str, str]], env: Mapping[str, str]) -> str | None:
+    """On PATH, or else in a Python package that brings it along."""
+    found = (bundled(package, inside) for package, inside in brought_by)
+    return shutil.which(program, path=env.get("PATH")) or next(filter(None, found), None)
 
 
 def passed(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:

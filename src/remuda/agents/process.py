@@ -22,11 +22,11 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from time import monotonic
 from typing import Any, cast
 
 from remuda.agents import Ended, Launch, Listen, Wire, cgroup, orphans, strays
 from remuda.agents.cgroup import Leaf
+from remuda.agents.clearing import Cleared, clear
 from remuda.agents.pipes import LINE_LIMIT, TAIL, Hear, Pipes
 from remuda.agents.strays import MARK, PATIENCE
 from remuda.domain.errors import AgentFault, EffectFailed
@@ -148,34 +148,21 @@ class Child:
         return await self._kill()
 
     async def _kill(self) -> Ended:
-        deadline = monotonic() + PATIENCE
-        killed = await asyncio.to_thread(self._kill_leaf) if self._leaf else set()
         self._signal(signal.SIGKILL)
-        await asyncio.wait({self._pipes.over}, timeout=PATIENCE)
+        waiting = asyncio.wait({self._pipes.over}, timeout=PATIENCE)
+        cleared, _ = await asyncio.gather(clear(self._mark, self._leaf), waiting)
         self._pipes.give_up()
-        left: set[int] = set()
-        if self._leaf and not await cgroup.emptied(self._leaf, deadline):
-            left.update(self._leaf.pids())
-        by_mark = await strays.cull_marked(self._mark)
-        await asyncio.to_thread(orphans.reap)
-        return self._told(killed.union(by_mark.killed), left.union(by_mark.left))
+        return self._told(cleared)
 
-    def _kill_leaf(self) -> set[int]:
-        """Kill all in the cgroup; give back those that the signal to the group would not have reached."""
-        assert self._leaf
-        found = self._leaf.pids()
-        escaped = {pid for pid in found if _group_of(pid) not in (None, self.pid)}
-        self._leaf.kill()
-        return escaped
-
-    def _told(self, killed: set[int], left: set[int]) -> Ended:
-        over = self._pipes.over
-        if over.done():
-            ended = over.result()
+    def _told(self, cleared: Cleared) -> Ended:
+        escaped = [pid for pid, group in cleared.killed.items() if group not in (0, self.pid)]
+        left = set(cleared.left)
+        if self._pipes.over.done():
+            ended = self._pipes.over.result()
         else:
-            left = left | {self.pid}
+            left.add(self.pid)
             ended = Ended(None, f"process {self.pid} did not die of SIGKILL (yet)", self._pipes.stderr_text())
-        detail = f"; killed {len(killed)} stray processes" if killed else ""
+        detail = f"; killed {len(escaped)} stray processes" if escaped else ""
         detail += f"; still alive: {sorted(left)}" if left else ""
         return replace(ended, detail=ended.detail + detail, left=tuple(sorted(left)))
 
@@ -224,13 +211,6 @@ def _prepare(mark: str) -> tuple[Leaf | None, tuple[str, ...]]:
 
 def _failed(ending: "asyncio.Task[Ended]") -> bool:
     return ending.done() and (ending.cancelled() or ending.exception() is not None or bool(ending.result().left))
-
-
-def _group_of(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return None
 
 
 def _exists(pid: int) -> bool:

@@ -64,6 +64,9 @@ class Quirks:
 
 PLAIN = Quirks()
 
+# Claude Code and Codex are spoken to in protocols of their own, which tell each call.
+NATIVE = Quirks(counting=Counting.CALLS)
+
 # A user's own command may be any of them. What would be wrong for one of the others is left out.
 CUSTOM = Quirks(
     complaint=re.compile(r"Ran into this error: .*|API Error: \d{3} .*", re.DOTALL),

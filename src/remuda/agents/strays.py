@@ -6,14 +6,12 @@ reach them all. Every child inherits the environment, though, and with it the ma
 This needs /proc. Where there is none (macOS) nothing is found, and the process group is all there is.
 """
 
-import asyncio
 import errno
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from remuda.domain.errors import EffectFailed, Invalid
 
@@ -26,13 +24,8 @@ Wanted = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Cull:
-    """Processes by number, each with its mark."""
-
-    killed: Mapping[int, str]
-    left: Mapping[int, str]  # still there when patience ran out
-
-    def of(self, mark: str) -> "Cull":
-        return Cull(_with(self.killed, mark), _with(self.left, mark))
+    killed: tuple[int, ...]
+    left: tuple[int, ...]  # still there when patience ran out
 
 
 def sweep(prefix: str) -> list[int]:
@@ -48,46 +41,18 @@ def sweep(prefix: str) -> list[int]:
     return list(result.killed)
 
 
-async def cull_marked(mark: str) -> Cull:
-    """Kill what carries exactly that mark, beside the loop. All who ask at the same time share one look."""
-    return await _looks.setdefault(asyncio.get_running_loop(), Look()).cull(mark)
-
-
-class Look:
-    """A look at all processes costs the same for one mark as for hundreds: who comes during one shares the next."""
-
-    def __init__(self) -> None:
-        self._marks: set[str] = set()
-        self._next: asyncio.Task[Cull] | None = None
-        self._running = asyncio.Lock()
-
-    async def cull(self, mark: str) -> Cull:
-        self._marks.add(mark)
-        if self._next is None:
-            self._next = asyncio.create_task(self._go())
-        return (await asyncio.shield(self._next)).of(mark)
-
-    async def _go(self) -> Cull:
-        async with self._running:
-            marks, self._marks, self._next = self._marks, set(), None
-            return await asyncio.to_thread(cull, marks.__contains__)
-
-
-_looks: WeakKeyDictionary[asyncio.AbstractEventLoop, Look] = WeakKeyDictionary()
-
-
 def cull(wanted: Wanted) -> Cull:
     """Kill until a look at all processes finds none: one that was being forked is found by the next look."""
     deadline = time.monotonic() + PATIENCE
-    killed: dict[int, str] = {}
-    while found := {pid: mark for pid, mark in marked() if wanted(mark)}:
+    killed: dict[int, None] = {}
+    while found := [pid for pid, mark in marked() if wanted(mark)]:
         if time.monotonic() > deadline:
-            return Cull(killed, found)
+            return Cull(tuple(killed), tuple(found))
         for pid in found:
-            _kill(pid, wanted)
-        killed |= found
+            kill(pid, wanted)
+            killed[pid] = None
         time.sleep(_PAUSE)
-    return Cull(killed, {})
+    return Cull(tuple(killed), ())
 
 
 def marked() -> Iterator[tuple[int, str]]:
@@ -112,7 +77,8 @@ def _mark_of(pid: int) -> str:
     return rest.partition(b"\0")[0].decode(errors="replace") if found else ""
 
 
-def _kill(pid: int, wanted: Wanted) -> None:
+def kill(pid: int, wanted: Wanted) -> None:
+    """Kill that process if its mark is wanted. Does not wait."""
     try:
         handle = os.pidfd_open(pid)
     except OSError as error:
@@ -127,7 +93,3 @@ def _kill(pid: int, wanted: Wanted) -> None:
         pass
     finally:
         os.close(handle)
-
-
-def _with(processes: Mapping[int, str], mark: str) -> dict[int, str]:
-    return {pid: its for pid, its in processes.items() if its == mark}

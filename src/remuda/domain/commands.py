@@ -207,6 +207,7 @@ class ReportAnswerGiven:
     agent: str
     epoch: int
     question_id: str
+    asking: int
 
 
 Report = (

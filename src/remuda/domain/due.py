@@ -45,7 +45,8 @@ def _answers(agent: Agent) -> Iterator[GiveAnswer]:
         return
     for question in agent.questions:
         if question.allow is not None and not question.given and question.epoch == session.epoch:
-            yield GiveAnswer(agent.name, session.epoch, question.id, question.allow, question.why)
+            place = (agent.name, session.epoch, question.id, question.asking)
+            yield GiveAnswer(*place, question.allow, question.why)
 
 
 def _rest(agent: Agent) -> Iterator[Rest]:

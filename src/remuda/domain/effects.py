@@ -53,6 +53,7 @@ class GiveAnswer:
     agent: str
     epoch: int
     question_id: str
+    asking: int
     allow: bool
     why: str
 
@@ -74,7 +75,7 @@ def key(effect: Effect) -> Key:
         case Rest():
             part = effect.until
         case GiveAnswer():
-            part = effect.question_id
+            part = f"{effect.question_id} {effect.asking}"
         case _:
             assert_never(effect)
     return type(effect).__name__, effect.agent, effect.epoch, part

@@ -1,8 +1,9 @@
 """What an agent of a role may do without asking. Pure: a policy and a wish give a ruling.
 
 Rules are written `tool` or `tool:path`, both with the wildcards of a shell (`*`, `?`, `[…]`; `**` like `*` crosses
-folders). Deny is stronger than ask, ask is stronger than allow, and the role's default holds for the rest. Whatever the
-rules say, a path outside the folders that the agent may write in is denied, unless an allow rule names that path.
+folders). Deny is stronger than ask, ask is stronger than allow, and the role's default holds for the rest. A path
+outside the folders that the agent may write in is denied besides (`outside`), unless an allow or ask rule names that
+path. A wish with several paths gets the strictest of their rulings.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ class Ruling(StrEnum):
     ALLOW = "allow"
     ASK = "ask"
     DENY = "deny"
+
+
+STRICTEST_FIRST = (Ruling.DENY, Ruling.ASK, Ruling.ALLOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +39,48 @@ class Judgement:
 
 def judge(policy: Policy, tool: str, paths: Sequence[str], folders: Sequence[str]) -> Judgement:
     """`paths` and `folders` are absolute and have no links in them: to find that out is not for a pure function."""
-    for ruling, rules in ((Ruling.DENY, policy.deny), (Ruling.ASK, policy.ask)):
-        rule = _first(rules, tool, paths)
-        if rule:
-            return Judgement(ruling, f"the rule {rule!r}")
-    rule = _first(policy.allow, tool, paths)
-    outside = [path for path in paths if not _within(path, folders)]
-    if outside and not (rule and ":" in rule):
-        return Judgement(policy.outside, f"{outside[0]} is outside the agent's own folders")
-    if rule:
-        return Judgement(Ruling.ALLOW, f"the rule {rule!r}")
+    if not paths:
+        return _by_rules(policy, tool, "")
+    homes = [_clean(folder) for folder in folders]
+    return _strictest([_of_path(policy, tool, _clean(path), homes) for path in paths])
+
+
+def _of_path(policy: Policy, tool: str, path: str, folders: Sequence[str]) -> Judgement:
+    ruled = _by_rules(policy, tool, path)
+    named = any(_names_path(rule) and _matches(rule, tool, path) for rule in (*policy.ask, *policy.allow))
+    if named or any(_within(path, folder) for folder in folders):
+        return ruled
+    return _strictest([Judgement(policy.outside, f"{path} is outside the agent's own folders"), ruled])
+
+
+def _by_rules(policy: Policy, tool: str, path: str) -> Judgement:
+    rules = {Ruling.DENY: policy.deny, Ruling.ASK: policy.ask, Ruling.ALLOW: policy.allow}
+    for ruling in STRICTEST_FIRST:
+        for rule in rules[ruling]:
+            if _matches(rule, tool, path):
+                return Judgement(ruling, f"the rule {rule!r}")
     return Judgement(policy.default, "the role's default")
 
 
-def _first(rules: Sequence[str], tool: str, paths: Sequence[str]) -> str:
-    return next((rule for rule in rules if _matches(rule, tool, paths)), "")
+def _strictest(judgements: Sequence[Judgement]) -> Judgement:
+    return min(judgements, key=lambda each: STRICTEST_FIRST.index(each.ruling))
 
 
-def _matches(rule: str, tool: str, paths: Sequence[str]) -> bool:
+def _names_path(rule: str) -> bool:
+    return bool(rule.partition(":")[2])
+
+
+def _matches(rule: str, tool: str, path: str) -> bool:
+    """A rule with a path says nothing of a wish without one."""
     wanted, _, where = rule.partition(":")
-    if not fnmatchcase(tool.lower(), wanted.lower()):
-        return False
-    return not where or (bool(paths) and all(fnmatchcase(path, where) for path in paths))
+    return fnmatchcase(tool.lower(), wanted.lower()) and (not where or (bool(path) and fnmatchcase(path, where)))
 
 
-def _within(path: str, folders: Sequence[str]) -> bool:
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _clean(path: str) -> str:
+    """Without `..` and doubled slashes, so that no other way to write a path is another path."""
     clean = normpath(path)
-    return any(clean == folder or clean.startswith(folder.rstrip("/") + "/") for folder in map(normpath, folders))
+    return clean[1:] if clean.startswith("//") else clean

@@ -15,8 +15,7 @@ from remuda.domain.text import LONGEST_REASON, check_text, tidy
 
 
 def ask(draft: Draft, report: ReportQuestion) -> None:
-    before = find_question(draft.agent, report.question_id)
-    question = before or Question(
+    question = Question(
         id=report.question_id,
         tool=tidy(report.tool),
         arguments=tidy(report.arguments),
@@ -25,8 +24,15 @@ def ask(draft: Draft, report: ReportQuestion) -> None:
         asked_at=draft.now,
         epoch=report.epoch,
     )
-    asked = replace(question, epoch=report.epoch, given=False)
-    draft.emit(QuestionAsked(report.agent, report.epoch, report.turn, asked))
+    before = find_question(draft.agent, report.question_id)
+    if before is not None and _wish(before) == _wish(question):
+        question = replace(before, epoch=report.epoch, given=False, asking=before.asking + 1)
+    draft.emit(QuestionAsked(report.agent, report.epoch, report.turn, question))
+
+
+def _wish(question: Question) -> tuple[object, ...]:
+    """What is asked for. The answer to one wish is never taken for that to another, whatever their ids are."""
+    return question.tool, question.arguments, question.paths
 
 
 def answer(draft: Draft, command: AnswerQuestion) -> None:

@@ -1,6 +1,7 @@
 """What the world's reports lead to. Each is fenced: one from another session or turn is kept, never applied."""
 
 from collections.abc import Callable, Mapping
+from math import isnan
 from typing import Any
 
 from remuda.domain import questions
@@ -45,6 +46,7 @@ MOST_NANOUSD = 10**15
 FIRST_REST = 5.0
 SHORTEST_REST = 1.0
 LONGEST_REST = 300.0
+DOUBLINGS = 6  # by then it is the longest
 
 
 def decide(draft: Draft, report: Report) -> None:
@@ -109,7 +111,9 @@ def _begin_rest(draft: Draft, failure: Failure, retry_after: float | None) -> No
     """The message is given again later, and in a fresh session: this one has read it already."""
     agent = draft.agent
     assert agent.session is not None
-    seconds = FIRST_REST * 2**agent.limits if retry_after is None else retry_after
+    seconds = FIRST_REST * 2 ** min(agent.limits, DOUBLINGS)
+    if retry_after is not None and not isnan(retry_after):
+        seconds = retry_after
     until = draft.now + min(max(seconds, SHORTEST_REST), LONGEST_REST)
     draft.emit(RestBegan(agent.name, until, failure))
     draft.emit(SessionEndRequested(agent.name, agent.session.epoch, str(failure)))
@@ -203,7 +207,8 @@ def _answer_fault(draft: Draft, report: ReportAnswerGiven) -> str:
     question = questions.find_question(draft.agent, report.question_id)
     if question is None or question.allow is None or question.given:
         return f"no answer to {report.question_id!r} is waiting to be given"
-    return ""
+    same = (question.epoch, question.asking) == (report.epoch, report.asking)
+    return "" if same else f"it is of another asking of {report.question_id!r}"
 
 
 def _outcome_fault(outcome: Outcome) -> str:

@@ -61,6 +61,7 @@ class Question:
     why: str = ""
     answered_by: str = ""
     given: bool = False  # the session that asks has the answer
+    asking: int = 1  # how often it was asked: each time is owed its answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from remuda.store.output import Entry, Kind, OutputRing
 from remuda.store.transcript import Transcript
 
 REPORT_OUTPUT_AFTER = 0.1  # seconds; the transcript has it at once, the log hears of it in bunches
+EVIDENCE_LINES = 3  # of what a silent agent said last
+LONGEST_EVIDENCE = 500  # characters of it
 LONGEST_TOOL_TEXT = 2000  # characters of a tool's arguments or result in the readable transcript; the wire has all
 
 
@@ -81,17 +83,27 @@ class Live:
         self.say("tool", text[:LONGEST_TOOL_TEXT], name=call.name, status=call.status)
         now = asyncio.get_running_loop().time()
         if call.status == "started":
-            self._tools[call.id] = now
+            self._tools.setdefault(call.id, now)  # it may tell more than once that it is at it
             return
         seconds = now - self._tools.pop(call.id, now)
         ok = call.status == "completed"
         place = (self.agent, self.epoch, self.turn)
         self._tell(ReportToolCall(*place, call.id, call.name, ok, seconds, call.arguments, call.result))
 
-    def put_question(self, question_id: str, asked: Asked) -> None:
+    def put_question(self, question_id: str, asked: Asked) -> bool:
+        """Whether it could be put: only a turn can wait for an answer."""
+        if self._closed or not self.turn:
+            return False
         self.say("note", f"may it use {asked.tool}? question {question_id} waits for an answer")
         place = (self.agent, self.epoch, self.turn)
         self._tell(ReportQuestion(*place, question_id, asked.tool, asked.arguments, asked.paths, asked.title))
+        return True
+
+    def give_answer(self, question_id: str, *, allow: bool, why: str) -> None:
+        """It was somebody else's silence until now; its own begins here."""
+        self.heard_at = asyncio.get_running_loop().time()
+        if self.questions is not None:
+            self.questions.settle(question_id, allow=allow, why=why)
 
     def say(self, kind: Kind, text: str, *, name: str = "", status: str = "") -> None:
         self._transcript.add(Entry(self._clock(), self.turn, kind, text, name, status))
@@ -122,6 +134,17 @@ class Live:
         await asyncio.to_thread(self._transcript.sync)
         self.report_output()
         self.turn = 0
+
+    def leave_no_question(self) -> None:
+        """The agent has ended its turn all the same: nobody is to be asked any more, nor is it to be waited for."""
+        if self.questions is not None:
+            self.questions.settle_all("the turn has ended")
+
+    def evidence(self) -> str:
+        """The last of what it said and did."""
+        self._transcript.end_line()
+        last = "\n".join(self.ring.last(EVIDENCE_LINES))
+        return f"; the last of its output:\n{last[-LONGEST_EVIDENCE:]}" if last else "; it never said anything"
 
     # --- its end ---
 
@@ -155,6 +178,8 @@ class Live:
         if not self._closed:
             self.report_output()
             self._closed = True
+            if self.questions is not None:
+                self.questions.drop()
             self._transcript.close()
 
 

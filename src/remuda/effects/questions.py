@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from remuda.agents import Answered, Asked
 from remuda.domain.permission import Policy, Ruling, judge
 
-# (id of the question, what is asked): makes it durable.
-Put = Callable[[str, Asked], None]
+# (id of the question, what is asked): makes it durable; False when it is no time for questions.
+Put = Callable[[str, Asked], bool]
 
 
 class Questions:
@@ -21,22 +21,39 @@ class Questions:
         self._waiting: dict[str, list[asyncio.Future[Answered]]] = {}
 
     async def ask(self, asked: Asked) -> Answered:
-        judgement = judge(self._policy, asked.tool, self._without_links(asked.paths), self._folders)
+        try:
+            paths = self._without_links(asked.paths)
+        except ValueError as error:  # a zero byte, half a character: there is no such file
+            return Answered(False, f"{asked.paths!r} cannot be: {error}")
+        judgement = judge(self._policy, asked.tool, paths, self._folders)
         if judgement.ruling is not Ruling.ASK:
             return Answered(judgement.ruling is Ruling.ALLOW, judgement.why)
         which = question_id(self._agent, asked)
+        if not self._put(which, asked):
+            return Answered(False, "nobody can be asked outside of a turn")
         answer: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(which, []).append(answer)
-        self._put(which, asked)
         return await answer
 
     def _without_links(self, paths: Sequence[str]) -> list[str]:
-        return [os.path.realpath(os.path.join(self._folders[0], path)) for path in paths]
+        """Where they really lead: tools understand `~`, and whoever follows a link is where it leads."""
+        return [os.path.realpath(os.path.join(self._folders[0], os.path.expanduser(path))) for path in paths]
 
     def settle(self, which: str, *, allow: bool, why: str) -> None:
         for answer in self._waiting.pop(which, []):
             if not answer.done():
                 answer.set_result(Answered(allow, why))
+
+    def settle_all(self, why: str) -> None:
+        """No to all that is still open: the turn has ended without an answer."""
+        for which in list(self._waiting):
+            self.settle(which, allow=False, why=why)
+
+    def drop(self) -> None:
+        """The session is gone, and nobody waits any more."""
+        for answer in (each for answers in self._waiting.values() for each in answers):
+            answer.cancel()
+        self._waiting.clear()
 
     @property
     def open(self) -> bool:

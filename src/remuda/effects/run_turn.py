@@ -33,6 +33,7 @@ async def run_turn(world: World, effect: RunTurn) -> Report | None:
             return None
         finally:
             await live.end_turn()
+        live.leave_no_question()
     return ReportTurnEnded(
         effect.agent,
         effect.epoch,
@@ -53,7 +54,8 @@ async def _until_silent(live: Live, session: Session, text: str, longest: float)
         while not prompt.done():
             left = live.heard_at + longest - now()
             if left <= 0 and not live.waits:
-                raise AgentFault(f"it has said and done nothing for {longest:.0f} s", Failure.SILENT)
+                what = f"it has said and done nothing for {longest:g} s{live.evidence()}"
+                raise AgentFault(what, Failure.SILENT)
             await asyncio.wait({prompt}, timeout=left if left > 0 else longest)
         return prompt.result()
     finally:

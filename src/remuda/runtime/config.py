@@ -1,6 +1,7 @@
 """The settings, `remuda.toml` at the project's root. Every key stands here; any other is refused."""
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -104,6 +105,8 @@ def load_settings(path: Path) -> Settings:
             raise Invalid(f"{path}: agents.{name} needs a command: Remuda knows no program of that name")
     if not 1 <= settings.output.lines <= 100_000:
         raise Invalid(f"{path}: output.lines must be from 1 to 100000, not {settings.output.lines}")
+    if not 0 < settings.turns.silence_seconds < math.inf:  # also not nan, which TOML can write
+        raise Invalid(f"{path}: turns.silence_seconds must be more than 0, not {settings.turns.silence_seconds}")
     return settings
 
 

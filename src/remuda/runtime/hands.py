@@ -88,8 +88,7 @@ class Hands:
                 return await self._perform(effect)
             except Exception as error:
                 failure = error.failure if isinstance(error, AgentFault) else None
-                hopeless = failure is not None and REMEDY[failure].hopeless
-                delay = None if hopeless else next(delays, None)
+                delay = None if _hopeless(effect, failure) else next(delays, None)
                 log.warning("%s failed: %s%s", effect, error, "" if delay is None else f"; again in {delay} s")
                 if delay is None:
                     return await self._give_up(effect, str(error) or repr(error), failure)
@@ -101,7 +100,7 @@ class Hands:
             return ReportSessionFailed(effect.agent, effect.epoch, error, failure)
         # Its process may be alive all the same, and is not to be called gone before it is.
         await self._try(EndSession(effect.agent, effect.epoch, gentle=False))
-        return ReportSessionEnded(effect.agent, effect.epoch, error)
+        return ReportSessionEnded(effect.agent, effect.epoch, error, failure=failure)
 
     async def close(self) -> None:
         """Leave everything off, and begin nothing more."""
@@ -111,3 +110,8 @@ class Hands:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+
+def _hopeless(effect: Effect, failure: Failure | None) -> bool:
+    """Only of a start: a process that is there is owed its end, whatever stands in the way."""
+    return isinstance(effect, StartSession) and failure is not None and REMEDY[failure].hopeless

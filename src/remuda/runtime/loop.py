@@ -15,6 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import ParamSpec, TypeVar
 
 from remuda.domain.commands import Command
 from remuda.domain.decide import decide
@@ -27,6 +28,8 @@ from remuda.store import Store
 
 log = logging.getLogger("remuda.loop")
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Watch = Callable[[State, Event], Iterable[Command]]
 Owe = Callable[[Mapping[str, Agent], Mapping[str, Agent]], None]
 
@@ -118,20 +121,18 @@ class Loop:
         # can neither lose nor double one.
         for event in events:
             for watch in self._watches:
-                for command in self._noticed(watch, event):
-                    try:
-                        self._keep(decide(self.state, command, now), order, now, batch)
-                    except RemudaError as refusal:
-                        log.info("a watch asked for %s: %s", type(command).__name__, refusal)
-                    except Exception:
-                        log.exception("a watch asked for %s, which could not be decided", command)
+                for command in self._unless_it_fails(watch, self.state, event):
+                    self._keep(self._unless_it_fails(decide, self.state, command, now), order, now, batch)
 
-    def _noticed(self, watch: Watch, event: Event) -> list[Command]:
+    def _unless_it_fails(self, think: Callable[P, Iterable[T]], *args: P.args, **kwargs: P.kwargs) -> tuple[T, ...]:
+        """What a watch leads to, and nothing where it fails: the event that it looked at stands in any case."""
         try:
-            return list(watch(self.state, event))
+            return tuple(think(*args, **kwargs))
+        except RemudaError as refusal:
+            log.info("a watch was refused: %s", refusal)
         except Exception:
-            log.exception("a watch failed on %s; the event stands", type(event).__name__)
-            return []
+            log.exception("a watch failed on %s", args)
+        return ()
 
     def _settled(self, batch: Batch, done: asyncio.Future[None]) -> None:
         error = None if done.cancelled() else done.exception()

@@ -1,8 +1,6 @@
 """From an HTTP request to what it asks: which API, which model, whose it is, and a body that is JSON."""
 
-import gzip
 import hashlib
-import io
 import json
 import re
 import zlib
@@ -16,6 +14,7 @@ from remuda.scripted_model.conversation import BadRequest, Json
 MOST_BYTES = 128 * 1024 * 1024  # unpacked: enough for any prompt, too little to fill the memory
 SECRETS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 SESSIONS = ("x-claude-code-session-id", "session-id", "session_id", "agent-session-id", "x-session-id")
+_WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 _GEMINI = re.compile(r"/models/(?P<model>[^/:]+):(?P<verb>\w+)$")
 _ENDINGS: tuple[tuple[str, Codec, bool], ...] = (
     ("/messages", anthropic_messages.CODEC, False),
@@ -59,22 +58,15 @@ def body_of(raw: bytes, headers: Mapping[str, str], asked: Target) -> Json:
 
 
 def unpacked(raw: bytes, encoding: str) -> bytes:
-    match encoding.strip().lower():
-        case "" | "identity":
-            return raw
-        case "gzip":
-            packed: io.BufferedIOBase = gzip.GzipFile(fileobj=io.BytesIO(raw))
-        case "deflate":
-            return _bounded(zlib.decompressobj().decompress(raw, MOST_BYTES + 1))
-        case other:
-            raise BadRequest(f"content-encoding {other!r} is not known here; send gzip, deflate or plain")
+    kind = encoding.strip().lower()
+    if kind in ("", "identity"):
+        return raw
+    if kind not in _WINDOW:
+        raise BadRequest(f"content-encoding {encoding!r} is not known here; send gzip, deflate or plain")
     try:
-        return _bounded(packed.read(MOST_BYTES + 1))
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadRequest(f"the body is not {encoding}: {error}") from None
-
-
-def _bounded(data: bytes) -> bytes:
+        data = zlib.decompressobj(_WINDOW[kind]).decompress(raw, MOST_BYTES + 1)
+    except zlib.error as error:
+        raise BadRequest(f"the body is not {kind}: {error}") from None
     if len(data) > MOST_BYTES:
         raise BadRequest(f"the body is longer than {MOST_BYTES} bytes")
     return data

@@ -238,19 +238,24 @@ def _by_shell(step: Act, conversation: Conversation) -> Call | None:
 
 
 def _named(step: CallTool, tools: Iterable[Tool]) -> Call:
-    """Clients prefix the tools of MCP servers, each in its own way, so the end of the name decides."""
-    offered = list(tools)
-    exact = [tool for tool in offered if tool.name == step.name or tool.namespace + tool.name == step.name]
-    ending = [tool for tool in offered if re.search(rf"[^A-Za-z0-9]{re.escape(step.name)}$", tool.name)]
-    for tool in (*exact, *sorted(ending, key=lambda each: len(each.name))):
-        return Call(tool.name, compact_arguments(step.arguments) if tool.freeform else step.arguments, tool.namespace)
+    """Clients prefix the tools of MCP servers and change signs in them, each in its own way: the end decides."""
+    offered = sorted(tools, key=lambda each: len(each.name))
+    wanted = _plain(step.name)
+    exact = [tool for tool in offered if tool.name == step.name]
+    ending = [tool for tool in offered if f"_{_plain(tool.namespace)}_{_plain(tool.name)}".endswith(f"_{wanted}")]
+    for tool in (*exact, *ending):
+        return Call(tool.name, _as_text(step.arguments) if tool.freeform else step.arguments, tool.namespace)
     for tool in offered:
         if tool.name == "exec" and tool.freeform:
             return Call(tool.name, _js(step.name, step.arguments), tool.namespace)
     return Call(step.name, step.arguments)  # a tool that does not exist: how the client takes that is worth a test
 
 
-def compact_arguments(arguments: Mapping[str, Any]) -> str:
+def _plain(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _as_text(arguments: Mapping[str, Any]) -> str:
     """What a freeform tool is given when the script has an object: its one text, or all of it as JSON."""
     values = list(arguments.values())
     return values[0] if len(values) == 1 and isinstance(values[0], str) else json.dumps(arguments)

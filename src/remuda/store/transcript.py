@@ -6,6 +6,7 @@ goes to the kernel in one write as soon as it is there, so that killing the runt
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,13 @@ _ENCODE = msgspec.json.Encoder().encode
 _TAIL_BYTES = 256 * 1024  # enough for a ring of lines; a transcript may be gigabytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Wire:
+    at: float
+    side: str
+    line: str
+
+
 class Transcript:
     """The open files of one session, and the ring of its recent lines."""
 
@@ -24,13 +32,13 @@ class Transcript:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.ring = ring
         self._lines = Lines()
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._wire = os.open(wire_path(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = _open(path)
+        self._wire = _open(wire_path(path))
         self.size = os.fstat(self._file).st_size
         self.line_count = 0
 
     def add(self, entry: Entry) -> None:
-        data = _ENCODE(entry) + b"\n"
+        data = _encode(entry)
         _write(self._file, data)
         self.size += len(data)
         for line in self._lines.feed(entry):
@@ -44,7 +52,7 @@ class Transcript:
             self.line_count += 1
 
     def wire(self, at: float, side: str, line: str) -> None:
-        _write(self._wire, _ENCODE({"at": at, "side": side, "line": line}) + b"\n")
+        _write(self._wire, _encode(_Wire(at, side, line)))
 
     def sync(self) -> None:
         os.fsync(self._file)
@@ -148,6 +156,24 @@ def last_lines(folder: Path, agent: str, count: int) -> list[str]:
     tail = Tail(folder, agent)
     lines = [*tail.last(count), *tail.rest()]
     return lines[max(0, len(lines) - count) :]
+
+
+def _open(path: Path) -> int:
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    size = os.fstat(file).st_size
+    if size and os.pread(file, 1, size - 1) != b"\n":
+        os.write(file, b"\n")  # a line torn by a power cut or a full disk must not take the next one with it
+    return file
+
+
+def _encode(record: Entry | _Wire) -> bytes:
+    try:
+        return _ENCODE(record) + b"\n"
+    except UnicodeEncodeError:  # half a surrogate pair, which no file can hold
+        fields = asdict(record)
+        for name, value in fields.items():
+            fields[name] = value.encode(errors="replace").decode() if isinstance(value, str) else value
+        return _ENCODE(fields) + b"\n"
 
 
 def _write(file: int, data: bytes) -> None:

@@ -10,8 +10,8 @@ from remuda.domain.state import Sender, State
 
 
 def question(state: State, event: Event) -> Iterator[SendMessage]:
-    if not isinstance(event, QuestionAsked) or event.question.allow is not None:
-        return
+    if not isinstance(event, QuestionAsked) or event.question.asking > 1:
+        return  # it has been told, and its mail does not get lost
     parent = state.agents.get(state.agents[event.agent].parent)
     if parent is None or parent.role != COORDINATOR or parent.status in DEAD:
         return

@@ -57,6 +57,7 @@ async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
 def assemble(place: Place, store: Store, state: State) -> Runtime:
     """Wire the parts together and set the loop going."""
     settings = load_settings(place.settings)
+    backend = catalog.backends(settings.rows())
 
     def submit(command: Command) -> Reply:
         return loop.submit(command)
@@ -68,7 +69,7 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         root=place.root,
         transcripts=place.transcripts,
         mark=place.mark,
-        backend=catalog.backend,
+        backend=backend,
         tell=tell,
         clock=time.time,
         environment=environment(place),
@@ -80,7 +81,7 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
     hands = Hands(lambda effect: perform(world, effect), submit)
     loop = Loop(store, state, owe=hands.owe, clock=time.time, watches=WATCHES)
     running = asyncio.ensure_future(loop.run())
-    return Runtime(place, settings, store, loop, hands, world, catalog.backend, running)
+    return Runtime(place, settings, store, loop, hands, world, backend, running)
 
 
 def _note_failure(reply: Reply) -> None:

@@ -11,6 +11,7 @@ from adapters.agent_kit import WITHIN, Recorder, alive, allow_all, launch_in, un
 from remuda.agents import Text, TurnResult, Wire
 from remuda.agents.acp import AcpSession, open_session
 from remuda.domain.errors import AgentFault, Conflict
+from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
 
 # An agent in a few lines: answers each request with what `replies` holds for its method, in order.
@@ -82,7 +83,8 @@ def test_each_stop_reason_has_its_outcome(tmp_path: Path, reason: str, outcome: 
 
 def test_an_error_to_the_prompt_fails_the_turn_with_its_message(tmp_path: Path) -> None:
     error = {"id": "asked", "error": {"code": -32603, "message": "out of credit"}}
-    assert one_turn(tmp_path, puppet(session__prompt=[error])) == TurnResult(Outcome.FAILED, "error", "out of credit")
+    expected = TurnResult(Outcome.FAILED, "error", "out of credit", Failure.MODEL_ERROR)
+    assert one_turn(tmp_path, puppet(session__prompt=[error])) == expected
 
 
 def test_a_line_that_is_not_json_is_a_fault_and_still_on_the_wire_log(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from remuda.agents.catalog import backend
 from remuda.scripted_model import ScriptedModel
 
 OF_THE_PROJECT = Path(__file__).parents[2] / ".agents" / "bin"
+NOT_TESTED = "NOT TESTED"
 BUNDLED: Mapping[str, tuple[str, str]] = {
     "claude": ("claude_agent_sdk", "_bundled/claude"),
     "codex": ("codex_cli_bin", "bin/codex"),
@@ -30,11 +31,14 @@ def script(*steps: object) -> str:
 
 
 def find_cli(name: str) -> Path:
-    """The real program, of the project's own folder first. Skips loudly where there is none."""
+    """The real program, of the project's own folder first. Skips loudly where there is none, and fails in CI."""
     places = (os.environ.get("REMUDA_AGENTS_BIN", ""), str(OF_THE_PROJECT), os.environ.get("PATH", ""))
     found = shutil.which(name, path=os.pathsep.join(filter(None, places))) or _in_package(name)
     if found is None:
-        pytest.skip(f"NOT TESTED: the real {name} is not installed (REMUDA_AGENTS_BIN may name the folder it is in)")
+        why = f"{NOT_TESTED}: the real {name} is not installed; `make agents` installs it (REMUDA_AGENTS_BIN: where to)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(why)
+        pytest.skip(why)
     return Path(found)
 
 

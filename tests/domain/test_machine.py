@@ -38,16 +38,24 @@ from remuda.domain.commands import (
 from remuda.domain.due import due
 from remuda.domain.effects import Effect, EndSession, Key, RunTurn, StartSession, key
 from remuda.domain.errors import RemudaError
-from remuda.domain.events import MessageQueued, TurnEnded, TurnStarted, UsageRecorded
+from remuda.domain.events import (
+    MessageQueued,
+    SessionEnded,
+    SessionRequested,
+    TurnEnded,
+    TurnStarted,
+    UsageRecorded,
+)
 from remuda.domain.evolve import evolve
 from remuda.domain.lifecycle import DEAD, Phase
 from remuda.domain.state import Agent, Outcome, Sender, State, Usage
 
 T = TypeVar("T")
 
-NAMES = ("ada", "bob", "cid")
+NAMES = ("ada", "bob")
 names = st.sampled_from(NAMES)
 small = st.integers(0, 3)
+often = st.integers(0, 3).map(bool)
 usages = st.builds(
     Usage,
     st.integers(-1, 1000),
@@ -94,28 +102,36 @@ class Herd(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.do(StartRuntime("first"))
-        self.do(SpawnAgent("worker", "scripted", name="ada"))
+        for name, role in zip(NAMES, ("worker", "coordinator"), strict=True):
+            self.do(SpawnAgent(role, "scripted", name=name))
+            self.do_what_is_owed(name, well=True, caught_up=True)
 
-    @rule(name=names, role=st.sampled_from(["worker", "crew", "coordinator"]), hold=st.booleans())
-    def spawn(self, name: str, role: str, hold: bool) -> None:
+    @rule(role=st.sampled_from(["worker", "coordinator"]), name=names, hold=st.booleans())
+    def spawn(self, role: str, name: str, hold: bool) -> None:
         self.do(SpawnAgent(role, "scripted", name=name, hold=hold))
 
-    @rule(name=names, sender=st.sampled_from(Sender), text=st.sampled_from(["hello", "", "\ud800", "Füße 🐎"]))
-    def send(self, name: str, sender: Sender, text: str) -> None:
-        self.letters += 1
-        self.do(SendMessage(name, f"m{self.letters}", sender, "somebody", text))
+    @rule(name=names, sender=st.sampled_from(Sender), count=small)
+    def send(self, name: str, sender: Sender, count: int) -> None:
+        for _ in range(count):
+            self.letters += 1
+            self.do(SendMessage(name, f"m{self.letters}", sender, "somebody", "Füße 🐎"))
 
-    @rule(name=names, ask=st.sampled_from([PauseAgent, StopAgent, HibernateAgent, RetireAgent]))
+    @rule(name=names, text=st.sampled_from(["", " ", "\ud800"]))
+    def send_what_cannot_be_read(self, name: str, text: str) -> None:
+        self.do(SendMessage(name, "bad", Sender.USER, "somebody", text))
+
+    @rule(name=names, ask=st.sampled_from([PauseAgent, StopAgent, HibernateAgent]))
     def rest(self, name: str, ask: Callable[[str], Command]) -> None:
         self.do(ask(name))
+
+    @rule(name=names, ask=st.sampled_from([RetireAgent, ReapAgent]), why=st.sampled_from(["", "", "it spins"]))
+    def end(self, name: str, ask: Callable[[str, str], Command], why: str) -> None:
+        if self.project.state.seq > 40:
+            self.do(ask(name, why))
 
     @rule(name=names)
     def resume(self, name: str) -> None:
         self.do(ResumeAgent(name))
-
-    @rule(name=names, why=st.sampled_from(["", "it spins"]))
-    def reap(self, name: str, why: str) -> None:
-        self.do(ReapAgent(name, why))
 
     @rule(name=names, phase=st.sampled_from(Phase))
     def change_phase(self, name: str, phase: Phase) -> None:
@@ -123,9 +139,11 @@ class Herd(RuleBasedStateMachine):
 
     # --- the world does what is owed, or something else ---
 
-    @rule(name=names, well=st.booleans())
-    def do_what_is_owed(self, name: str, well: bool) -> None:
+    @rule(name=names, well=often, caught_up=often)
+    def do_what_is_owed(self, name: str, well: bool, caught_up: bool) -> None:
         """Only what the disk knows to be owed and the loop has not moved on from; each thing once in a life."""
+        if caught_up:
+            self.flush(len(self.boundaries))
         effect = self.owed(self.disk, name)
         if effect is None or self.owed(self.project.state, name) != effect or key(effect) in self.begun:
             return
@@ -140,15 +158,34 @@ class Herd(RuleBasedStateMachine):
             case EndSession():
                 self.do(self.gone(name))
 
+    @rule(name=names)
+    def deliver_and_wait(self, name: str) -> None:
+        """The agent has its message and is at it: whatever comes next comes in the middle of its turn."""
+        self.do_what_is_owed(name, well=True, caught_up=True)
+        effect = self.owed(self.disk, name)
+        if isinstance(effect, RunTurn) and key(effect) not in self.begun:
+            self.begun.add(key(effect))
+            self.delivered[name, effect.epoch, effect.message.id] += 1
+
+    @rule(name=names)
+    def die_in_the_middle(self, name: str) -> None:
+        self.do(self.gone(name))
+
+    @rule(name=names, late=small)
+    def answer(self, name: str, late: int) -> None:
+        self.do(ReportTurnEnded(name, self.epoch(name), self.turn(name) - late // 2, Outcome.FAILED))
+
     def owed(self, state: State, name: str) -> Effect | None:
         return due(state.agents[name]) if name in state.agents else None
 
     def gone(self, name: str) -> Report:
         return ReportSessionEnded(name, self.epoch(name), "gone", -9)
 
-    @rule(name=names, call=st.integers(0, 6), usage=usages, late=small)
-    def use(self, name: str, call: int, usage: Usage, late: int) -> None:
-        self.do(ReportUsage(name, self.epoch(name) - late // 3, self.turn(name), call, usage))
+    @rule(name=names, usage=usages, late=small, times=st.integers(1, 2))
+    def use(self, name: str, usage: Usage, late: int, times: int) -> None:
+        call = 1 + self.about(name, lambda agent: agent.session.calls if agent.session else 0, 0)
+        for _ in range(times):
+            self.do(ReportUsage(name, self.epoch(name) - late // 3, self.turn(name), call, usage))
 
     @rule(name=names, off=small, turn_off=small, outcome=st.sampled_from(Outcome), kind=st.integers(0, 5))
     def report_anything(self, name: str, off: int, turn_off: int, outcome: Outcome, kind: int) -> None:
@@ -225,6 +262,23 @@ class Herd(RuleBasedStateMachine):
             assert queued[name] == [each for each in queued[name] if answered[each]] + waiting
 
     @invariant()
+    def an_agent_has_one_session_at_a_time_and_in_it_one_turn_at_a_time(self) -> None:
+        sessions: dict[str, int] = {}
+        turns: dict[str, int] = {}
+        for event in (record.event for record in self.project.log):
+            match event:
+                case SessionRequested():
+                    assert event.agent not in sessions, f"{event} while session {sessions[event.agent]} is not over"
+                    sessions[event.agent] = event.epoch
+                case SessionEnded():
+                    assert sessions.pop(event.agent) == event.epoch
+                case TurnStarted():
+                    assert event.agent not in turns, f"{event} while turn {turns[event.agent]} is not over"
+                    turns[event.agent] = event.turn
+                case TurnEnded():
+                    assert turns.pop(event.agent) == event.turn, f"{event} ends a turn that is another"
+
+    @invariant()
     def nothing_is_delivered_twice_in_one_session(self) -> None:
         assert max(self.delivered.values(), default=0) <= 1
 
@@ -241,13 +295,19 @@ class Herd(RuleBasedStateMachine):
             assert all(usage.input_tokens >= 0 and (usage.cost_nanousd or 0) >= 0 for usage in mine)
 
     @invariant()
+    def no_call_is_counted_twice(self) -> None:
+        events = (record.event for record in self.project.log)
+        calls = [(event.agent, event.epoch, event.call) for event in events if isinstance(event, UsageRecorded)]
+        assert len(calls) == len(set(calls))
+
+    @invariant()
     def turns_are_numbered_once_and_upwards(self) -> None:
         turns = [record.event.turn for record in self.project.log if isinstance(record.event, TurnStarted)]
         assert turns == list(range(1, len(turns) + 1))
 
 
 Herd.TestCase.settings = settings(
-    max_examples=100,
+    max_examples=250,
     stateful_step_count=50,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -44,8 +44,10 @@ class Bench:
 
     async def perform(self, effect: Effect) -> Report | None:
         self.begun.append(effect)
+        if not isinstance(effect, StartSession | RunTurn | EndSession):
+            return await self.do(effect)
         self.doing[effect.agent] = self.doing.get(effect.agent, 0) + 1
-        assert self.doing[effect.agent] == 1, f"two things at a time for {effect.agent}: {self.begun}"
+        assert self.doing[effect.agent] == 1, f"two things at a time for the process of {effect.agent}: {self.begun}"
         try:
             return await self.do(effect)
         finally:

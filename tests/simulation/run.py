@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from remuda.domain.commands import Command, Report, ResumeAgent, StartRuntime, StopRuntime
+from domain.waits import check_rests
+from remuda.domain.commands import AnswerQuestion, Command, Report, ResumeAgent, StartRuntime, StopRuntime
 from remuda.domain.due import all_due
 from remuda.domain.effects import Effect
 from remuda.domain.errors import RemudaError
+from remuda.domain.events import RestEnded
 from remuda.domain.lifecycle import Status
 from remuda.domain.state import Agent
 from remuda.runtime import loop as loop_module
@@ -18,6 +20,7 @@ from remuda.runtime.hands import Hands
 from remuda.runtime.loop import Loop
 from remuda.store.codec import encode_event
 from remuda.watch.obituary import obituary
+from remuda.watch.question import question
 from simulation import verdict
 from simulation.disk import Disk, SlowStore
 from simulation.user import OVER, User
@@ -25,6 +28,7 @@ from simulation.virtual import run_virtually
 from simulation.world import Witness, World
 
 PATIENCE = 5000.0  # virtual seconds until everything owed must be done once the faults have stopped
+WATCHES = (obituary, question)
 RESTING = (Status.PENDING, Status.PAUSED, Status.STOPPED)
 
 
@@ -36,6 +40,8 @@ class Told:
     events: int
     lives: int
     answered: int
+    rests: int
+    given: int
 
 
 class Life:
@@ -53,7 +59,7 @@ class Life:
         state = await self.store.restore()
         assert state == self._disk.state, "what was restored is not what is in the log"
         self.hands = Hands(self.perform, lambda command: self.loop.submit(command))
-        self.loop = Loop(self.store, state, owe=self.owe, clock=asyncio.get_running_loop().time, watches=(obituary,))
+        self.loop = Loop(self.store, state, owe=self.owe, clock=asyncio.get_running_loop().time, watches=WATCHES)
         self.running = asyncio.ensure_future(self.loop.run())
         await self.loop.submit(StartRuntime(f"life {self.number}"))
         self.hands.owe(self.loop.shown.agents, self.loop.state.agents)
@@ -114,8 +120,9 @@ class Story:
             await self._troubled_life()
             self._check()
         await self._calming_life()
-        answered = len(self.witness.answered)
-        return Told(self._trace(), len(self.disk.log), self.lives, answered)
+        rests = sum(isinstance(record.event, RestEnded) for record in self.disk.log)
+        answered, given = len(self.witness.answered), self.witness.given.total()
+        return Told(self._trace(), len(self.disk.log), self.lives, answered, rests, given)
 
     async def _troubled_life(self) -> None:
         life = self._begin()
@@ -167,6 +174,8 @@ class Story:
                 self.user.ask(life.loop, order)
             for name in self._resting(life):
                 life.tell(ResumeAgent(name))
+            for name, which in self.user.open_questions():
+                life.tell(AnswerQuestion(name, which, self.dice.random() < 0.5, "user", "so be it"))
             await asyncio.sleep(5)
 
     def _resting(self, life: Life) -> list[str]:
@@ -184,7 +193,9 @@ class Story:
         verdict.check_messages(log, state, self.user, self.witness)
         verdict.check_deliveries(log, self.witness)
         verdict.check_usage(log, state, self.witness)
-        verdict.check_obituaries(log)
+        verdict.check_letters(log)
+        verdict.check_answers(log, self.witness)
+        check_rests(log)
 
     def _noted(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")

@@ -56,3 +56,5 @@ def test_the_stories_are_worth_telling() -> None:
     assert sum(each.answered for each in told) > 200
     assert sum(each.lives for each in told) > 40
     assert sum(each.events for each in told) > 4000
+    assert sum(each.rests for each in told) > 20
+    assert sum(each.given for each in told) > 100

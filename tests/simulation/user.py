@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 
 from remuda.domain.commands import (
+    AnswerQuestion,
     ChangePhase,
     Command,
     HibernateAgent,
@@ -23,6 +24,7 @@ from remuda.domain.lifecycle import Phase
 from remuda.domain.state import Sender
 from remuda.runtime.batch import Accepted, Reply
 from remuda.runtime.loop import Loop
+from remuda.views.questions import open_questions
 from simulation.disk import TICK, Disk
 
 MOST_AGENTS = 8
@@ -76,8 +78,10 @@ class User:
         roll = self._dice.random()
         if roll < 0.55:
             return SendMessage(agent, order, self._dice.choice(list(Sender)), "somebody", "do it")
-        if roll < 0.75:
+        if roll < 0.70:
             return ResumeAgent(agent)
+        if roll < 0.80:
+            return self._say(agent)
         rest: tuple[Command, ...] = (
             PauseAgent(agent, "lunch"),
             PauseAgent(agent),
@@ -89,6 +93,15 @@ class User:
             ChangePhase(agent, self._dice.choice(list(Phase))),
         )
         return self._dice.choice(rest)
+
+    def _say(self, agent: str) -> Command:
+        """To a question that waits, as it is shown; now and then to one that does not."""
+        asked = self.open_questions() if self._dice.random() < 0.9 else []
+        name, question = self._dice.choice(asked) if asked else (agent, "nothing")
+        return AnswerQuestion(name, question, self._dice.random() < 0.5, self._dice.choice(("user", agent)), "so be it")
+
+    def open_questions(self) -> list[tuple[str, str]]:
+        return [(row.agent, row.question) for row in open_questions(self._disk.state.agents)]
 
     def _spawn(self) -> Command:
         name = f"agent-{len(self._agents)}"

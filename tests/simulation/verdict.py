@@ -5,10 +5,13 @@ from collections.abc import Iterable
 
 from domain.drive import replay
 from domain.invariants import check, check_agent, stage
+from domain.waits import check_questions
 from remuda.domain.due import all_due
 from remuda.domain.events import (
     MessageQueued,
     PhaseChanged,
+    QuestionAnswered,
+    QuestionAsked,
     Recorded,
     SessionRequested,
     SessionStarted,
@@ -102,7 +105,26 @@ def check_deliveries(log: list[Recorded], witness: Witness) -> None:
         assert messages == queued[agent][: len(messages)], f"{agent} was not given its mail in order"
 
 
-def check_obituaries(log: list[Recorded]) -> None:
+def check_answers(log: list[Recorded], witness: Witness) -> None:
+    """What was said reached who asked, once for each time it asked, and nobody else."""
+    twice = [each for each, count in witness.given.items() if count > 1]
+    assert not twice, f"given twice for one asking: {twice}"
+    check_questions(log, witness.given)
+    said: set[tuple[str, str, bool]] = set()
+    wishes: dict[tuple[str, str], str] = {}
+    for event in (record.event for record in log):
+        match event:
+            case QuestionAsked():
+                wishes[event.agent, event.question.id] = event.question.arguments
+            case QuestionAnswered():
+                said.add((event.agent, wishes[event.agent, event.question_id], event.allow))
+    for agent, arguments, answer in witness.heard:
+        told = f"{agent} heard {answer} to {arguments}"
+        assert answer.why == "so be it", told
+        assert (agent, arguments, answer.allow) in said, f"{told}, and nobody said so"
+
+
+def check_letters(log: list[Recorded]) -> None:
     """What a watch asks for is in the log with its cause, whenever the runtime died."""
     state = State()
     owed: list[str] = []
@@ -114,6 +136,10 @@ def check_obituaries(log: list[Recorded]) -> None:
                 parent = state.agents.get(state.agents[event.agent].parent)
                 if parent is not None and parent.status not in DEAD:
                     owed.append(f"obituary-{event.agent}")
+            case QuestionAsked(question=asked) as event if asked.asking == 1:
+                parent = state.agents.get(state.agents[event.agent].parent)
+                if parent is not None and parent.role == "coordinator" and parent.status not in DEAD:
+                    owed.append(f"question-{event.agent}-{asked.id}-{event.turn}")
             case MessageQueued() as event if event.message.author == "remuda":
                 told.append(event.message.id)
     assert told == owed, f"the parents should have been told {owed}, and were told {told}"
@@ -160,5 +186,6 @@ def check_end(state: State, user: User, world: World) -> None:
         if agent.status not in DEAD:
             assert agent.status in (Status.READY, Status.HIBERNATING), f"{agent.name} is still {agent.status}"
             assert agent.queue == (), f"{agent.name} never read its mail"
+            assert (agent.rest_until, agent.questions) == (0, ()), f"{agent.name} waits for nothing"
     for name in world.live:
         assert state.agents[name].status is Status.READY, f"a process of {name} lives, and it is {state.agents[name]}"

@@ -1,25 +1,35 @@
-"""A world of agents that reply, take their time, stall, crash, repeat themselves, come late, and lie.
+"""A world of agents that reply, ask, take their time, stall, crash, repeat themselves, come late, and lie, and of a
+model's service that asks for patience.
 
 It is the referee's witness too: it knows which processes live, what was delivered to whom, and what was truly used.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from remuda.agents import Answered, Asked
 from remuda.domain.commands import (
     Report,
+    ReportAnswerGiven,
     ReportError,
     ReportOutput,
+    ReportQuestion,
+    ReportRested,
     ReportSessionEnded,
     ReportSessionStarted,
+    ReportToolCall,
     ReportTurnEnded,
     ReportUsage,
 )
-from remuda.domain.effects import Effect, EndSession, RunTurn, StartSession
+from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession
 from remuda.domain.errors import EffectFailed
+from remuda.domain.failure import Failure
+from remuda.domain.permission import Policy, Ruling
 from remuda.domain.state import Outcome, Usage
+from remuda.effects.questions import Questions
 from simulation.disk import TICK, Disk
 
 Tell = Callable[[Report], None]
@@ -31,8 +41,10 @@ LIES = (Usage(input_tokens=-5), Usage(output_tokens=10**12), Usage(cost_nanousd=
 class Process:
     agent: str
     epoch: int
+    questions: Questions
     alive: bool = True
     calls: int = 0
+    turn: int = 0
 
 
 @dataclass(slots=True)
@@ -42,6 +54,8 @@ class Witness:
     deliveries: list[tuple[str, int, str]] = field(default_factory=list)  # agent, epoch, message
     answered: set[tuple[str, int, int, str]] = field(default_factory=set)  # agent, epoch, turn, message
     used: dict[tuple[str, int, int], Usage] = field(default_factory=dict)  # agent, epoch, call
+    given: Counter[tuple[str, int, str, int]] = field(default_factory=Counter)  # agent, epoch, question, asking
+    heard: list[tuple[str, str, Answered]] = field(default_factory=list)  # agent, arguments, what the asking agent got
 
 
 class World:
@@ -61,8 +75,12 @@ class World:
 
     async def perform(self, effect: Effect) -> Report | None:
         assert not self.over, f"{effect} is begun in a world that is over"
-        assert effect.agent not in self._busy, f"two things at a time for {effect.agent}: {effect}"
         self._is_durable(effect)
+        if isinstance(effect, Rest):
+            return await self._rest(effect)
+        if isinstance(effect, GiveAnswer):
+            return await self._give(effect)
+        assert effect.agent not in self._busy, f"two things at a time for {effect.agent}: {effect}"
         self._busy.add(effect.agent)
         try:
             match effect:
@@ -87,7 +105,7 @@ class World:
     async def _start(self, effect: StartSession) -> Report:
         other = self.live.get(effect.agent)
         assert other is None, f"{effect.agent} gets a second process: {other} lives"
-        process = self.live[effect.agent] = Process(effect.agent, effect.epoch)
+        process = self._new_process(effect)
         try:
             await self._pass(self._dice.uniform(0.05, 3))
             if self._chance(0.08):
@@ -109,11 +127,14 @@ class World:
         if process is None or process.epoch != effect.epoch:
             raise EffectFailed("its session is not running here")
         self.witness.deliveries.append((effect.agent, effect.epoch, effect.message.id))
+        process.turn = effect.turn
         for _ in range(self._dice.randrange(4)):
             await self._pass(self._dice.uniform(0.1, 4))
             if not process.alive:
                 return None
             self._use_model(process, effect.turn)
+            if self._dice.random() < 0.25 and not _told_to_leave_off():
+                await self._ask(process, effect.message.id)
         await self._pass(self._dice.choice((0, TICK, 2 * TICK)))
         mood = self._dice.random() if not self.calm else 1.0
         if mood < 0.06:
@@ -125,11 +146,27 @@ class World:
             await self._pass(self._dice.uniform(30, 300))
             self._die(process)
             return None
+        if mood < 0.3 and process.alive:
+            return self._refuse(process, effect)
         return self._answer(process, effect)
+
+    def _refuse(self, process: Process, effect: RunTurn) -> Report:
+        """The model's service will not serve it now, and the agent says so in one way or another."""
+        process.turn = 0
+        outcome = self._dice.choice((Outcome.FAILED, Outcome.COMPLETED))
+        failure = self._dice.choice((Failure.RATE_LIMITED, Failure.OVERLOADED))
+        retry_after = self._dice.choice((None, None, 0.0, TICK, 20.0, 10_000.0))
+        place = (effect.agent, effect.epoch, effect.turn)
+        refusal = ReportTurnEnded(*place, outcome, "error", "slow down", failure, retry_after)
+        if self._chance(0.2):
+            self._later(self._dice.uniform(0, 30), lambda: self._tell(refusal))
+        return refusal
 
     def _answer(self, process: Process, effect: RunTurn) -> Report | None:
         if not process.alive:
             return None
+        process.turn = 0
+        process.questions.settle_all("the turn has ended")
         self.witness.answered.add((effect.agent, effect.epoch, effect.turn, effect.message.id))
         outcome = Outcome.FAILED if self._chance(0.1) else Outcome.COMPLETED
         answer = ReportTurnEnded(effect.agent, effect.epoch, effect.turn, outcome, "end_turn")
@@ -152,7 +189,62 @@ class World:
             self._later(self._dice.uniform(0, 10), lambda: self._tell(ended))
         return ended
 
+    async def _rest(self, effect: Rest) -> Report:
+        await self._pass(effect.until - asyncio.get_running_loop().time() + 2 * TICK)
+        if self._chance(0.1):
+            raise EffectFailed("no clock")
+        over = ReportRested(effect.agent, effect.epoch)
+        if self._chance(0.2):
+            self._later(self._dice.uniform(0, 30), lambda: self._tell(over))
+        return over
+
+    async def _give(self, effect: GiveAnswer) -> Report | None:
+        await self._pass(self._dice.choice((0, 0, TICK, 1)))
+        if self._chance(0.1):
+            raise EffectFailed("it does not listen")
+        process = self.live.get(effect.agent)
+        if process is None or process.epoch != effect.epoch:
+            return None
+        process.questions.settle(effect.question_id, allow=effect.allow, why=effect.why)
+        self.witness.given[effect.agent, effect.epoch, effect.question_id, effect.asking] += 1
+        given = ReportAnswerGiven(effect.agent, effect.epoch, effect.question_id, effect.asking)
+        if self._chance(0.2):
+            self._later(self._dice.uniform(0, 10), lambda: self._tell(given))
+        return given
+
     # --- what agents do ---
+
+    def _new_process(self, effect: StartSession) -> Process:
+        def put(question_id: str, asked: Asked) -> bool:
+            if process.turn:
+                place = (effect.agent, effect.epoch, process.turn)
+                self._tell(ReportQuestion(*place, question_id, asked.tool, asked.arguments))
+            return bool(process.turn)
+
+        questions = Questions(effect.agent, Policy(default=Ruling.ASK), ["/"], put)
+        process = self.live[effect.agent] = Process(effect.agent, effect.epoch, questions)
+        return process
+
+    async def _ask(self, process: Process, message: str) -> None:
+        """The same agent with the same message comes to the same questions; some are asked twice, or twice at once, the
+        second time in the very moment in which the answer to the first comes in."""
+        asked = Asked("call", "bash", f"{message} {self._dice.randrange(2)}")
+        wishes = [self._asking(process, asked, 0)]
+        if self._dice.random() < 0.5:
+            wishes.append(self._asking(process, asked, self._dice.randrange(40) * TICK))
+        await asyncio.gather(*wishes)
+
+    async def _asking(self, process: Process, asked: Asked, seconds: float) -> None:
+        await self._pass(seconds)
+        if not process.alive or _told_to_leave_off():
+            return
+        asking = asyncio.ensure_future(process.questions.ask(asked))
+        try:
+            await asyncio.wait({asking})
+        finally:
+            asking.cancel()
+        if asking.done() and not asking.cancelled():
+            self.witness.heard.append((process.agent, asked.arguments, asking.result()))
 
     def _use_model(self, process: Process, turn: int) -> None:
         process.calls += 1
@@ -172,6 +264,7 @@ class World:
             self._tell(report)
         if self._chance(0.1):
             self._tell(ReportOutput(process.agent, process.epoch, turn, 0, 10, 1))
+            self._tell(ReportToolCall(process.agent, process.epoch, turn, "call", "bash", False, 0.1))
             self._tell(ReportError(process.agent, process.epoch, turn, "a tool failed"))
 
     def _die(self, process: Process) -> None:
@@ -185,6 +278,7 @@ class World:
 
     def _kill(self, process: Process) -> None:
         process.alive = False
+        process.questions.drop()
         if self.live.get(process.agent) is process:
             del self.live[process.agent]
 
@@ -219,3 +313,8 @@ class World:
 
 def _ticks(seconds: float) -> float:
     return round(seconds / TICK) * TICK
+
+
+def _told_to_leave_off() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,16 +1,21 @@
 """The log in the vocabulary of subscribers."""
 
+from dataclasses import replace
 from typing import get_args
 
 import msgspec
 import pytest
 
 from remuda.domain import events as log
+from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.lifecycle import Phase, Status
-from remuda.domain.state import Message, Outcome, Sender, Usage
+from remuda.domain.state import Message, Outcome, Question, Sender, Usage
 from remuda.views.process_events import ProcessEvent, Type, event_text, process_events
+from remuda.views.text import moment
 
 MAIL = Message("m1", Sender.USER, "user", "hello\nthere", 1.0)
+LIMIT = Failure.RATE_LIMITED
+QUESTION = Question("q1", "bash", '{"command":\n"ls"}', ("/a",), "List files", 1.0, 1)
 
 SAMPLES: list[tuple[log.Event, list[str]]] = [
     (log.RuntimeStarted("r1"), ["runtime_started"]),
@@ -30,6 +35,14 @@ SAMPLES: list[tuple[log.Event, list[str]]] = [
     (log.TurnEnded("ada", 1, 5, "m1", Outcome.COMPLETED, "end_turn", ""), ["turn_ended"]),
     (log.TurnEnded("ada", 1, 5, "m1", Outcome.FAILED, "", "no"), ["turn_ended", "error"]),
     (log.TurnEnded("ada", 1, 5, "m1", Outcome.LOST, "", ""), ["turn_ended", "queue_changed"]),
+    (log.TurnEnded("ada", 1, 5, "m1", Outcome.LIMITED, "", "slow", LIMIT), ["turn_ended", "error", "queue_changed"]),
+    (log.SessionEndRequested("ada", 1, "rate_limited"), ["session_end_requested"]),
+    (log.RestBegan("ada", 60.0, LIMIT), ["rest_began"]),
+    (log.RestEnded("ada"), ["rest_ended"]),
+    (log.ToolCalled("ada", 1, 5, "c1", "bash", True, 1.23456, "{}", "ok\nok"), ["tool_called"]),
+    (log.QuestionAsked("ada", 1, 5, QUESTION), ["question_asked"]),
+    (log.QuestionAnswered("ada", "q1", False, "no\nway", "user"), ["question_answered"]),
+    (log.AnswerGiven("ada", 1, "q1"), ["answer_given"]),
     (log.OutputAppended("ada", 1, 5, 0, 10, 1), ["output"]),
     (log.UsageRecorded("ada", 1, 5, 1, Usage(1, 2)), ["token_usage"]),
     (log.ErrorReported("ada", 1, 5, "oh"), ["error"]),
@@ -65,3 +78,39 @@ def test_what_does_not_apply_is_left_out() -> None:
     assert queue["queue_count"] == 3
     assert "usage" not in incoming
     assert "message" not in queue
+
+
+def line(event: log.Event) -> str:
+    """As `remuda events` prints the last of what it is told as, without number and time."""
+    text = event_text(told(event)[-1])
+    return text[text.index("ada") :]
+
+
+def test_people_read_what_is_asked_and_what_was_said() -> None:
+    assert line(log.QuestionAsked("ada", 1, 5, QUESTION)) == 'ada  q1 may it use bash?: {"command":…'
+    assert line(log.QuestionAsked("ada", 1, 5, replace(QUESTION, arguments=""))) == "ada  q1 may it use bash?"
+    assert line(log.QuestionAnswered("ada", "q1", False, "not now", "user")) == "ada  q1 denied by user: not now"
+    assert line(log.QuestionAnswered("ada", "q1", True, "", "boss")) == "ada  q1 allowed by boss"
+    assert line(log.AnswerGiven("ada", 1, "q1")) == "ada  q1"
+
+
+def test_people_read_what_a_tool_did_and_how_long_a_rest_is() -> None:
+    assert line(log.ToolCalled("ada", 1, 5, "c1", "bash", True, 1.23456, "", "")) == "ada  bash done in 1.235 s"
+    assert line(log.ToolCalled("ada", 1, 5, "c1", "bash", False, 2.0, "", "")) == "ada  bash failed in 2.0 s"
+    assert line(log.RestBegan("ada", 60.0, LIMIT)) == f"ada  until {moment(60.0)}: rate_limited"
+
+
+@pytest.mark.parametrize("failure", list(Failure))
+def test_a_failure_is_told_with_what_to_do_about_it(failure: Failure) -> None:
+    for event in (
+        log.TurnEnded("ada", 1, 5, "m1", Outcome.FAILED, "error", "no", failure),
+        log.SessionEnded("ada", 1, "no", 1, crashed=True, failure=failure),
+        log.ErrorReported("ada", 1, 5, "no", failure),
+    ):
+        error = told(event)[-1]
+        assert (error.type, error.failure, error.next_step) == ("error", failure, REMEDY[failure].next_step)
+
+
+def test_an_error_of_no_known_kind_promises_no_remedy() -> None:
+    (error,) = told(log.ErrorReported("ada", 1, 5, "no"))
+    assert (error.failure, error.next_step) == (None, "")

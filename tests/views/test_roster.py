@@ -1,14 +1,15 @@
 """The agents at a glance, and one in full."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from remuda.domain.lifecycle import Phase, Stage, Status
-from remuda.domain.state import Agent, Message, Metrics, Sender, Session, Turn
+from remuda.domain.state import Agent, Message, Metrics, Question, Sender, Session, Turn
 from remuda.views.agent import detail, detail_text
 from remuda.views.roster import chosen, roster, roster_text
-from remuda.views.text import columns
+from remuda.views.text import columns, moment
 
 NOW = 1000.0
 
@@ -96,3 +97,15 @@ def test_one_agent_in_full_has_its_session_turn_queue_and_every_count() -> None:
     assert data["metrics"]["cache_creation_tokens"] == 4
     assert data["turn"]["message"]["text"] == "do it\nplease"
     assert "paused" in data["possible"]
+
+
+def test_one_agent_in_full_says_what_it_waits_for() -> None:
+    asked = Question("q1", "bash", '{"command":"ls"}', ("/a",), "", 900.0, 1)
+    denied = replace(asked, id="q2", arguments="", allow=False, answered_by="boss")
+    text = detail_text(detail(agent(questions=(asked, denied), rest_until=1060.0), NOW))
+    assert 'q1 may it use bash? {"command":"ls"} (waits for an answer; see `remuda answer`)' in text
+    assert "q2 may it use bash? /a (denied by boss)" in text
+    assert f"until {moment(1060.0)}" in text
+    data = msgspec.json.decode(msgspec.json.encode(detail(agent(questions=(asked,), limits=2), NOW)))
+    assert (data["questions"][0]["id"], data["questions"][0]["allow"], data["limits"]) == ("q1", None, 2)
+    assert "rests" not in detail_text(detail(agent(), NOW))

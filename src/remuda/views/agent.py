@@ -3,7 +3,7 @@
 import msgspec
 
 from remuda.domain.lifecycle import STATUS, Status
-from remuda.domain.state import Agent, Message, Metrics
+from remuda.domain.state import Agent, Message, Metrics, Question
 from remuda.views.roster import NANO, Row, backend_label, cost_usd, row
 from remuda.views.text import age, columns, first_line, moment, neutral, usd
 
@@ -47,6 +47,18 @@ class MetricsDetail(msgspec.Struct, frozen=True):
     updated_at: float
 
 
+class QuestionDetail(msgspec.Struct, frozen=True):
+    id: str
+    tool: str
+    arguments: str
+    paths: list[str]
+    title: str
+    asked_at: float
+    allow: bool | None  # None: it waits for an answer
+    why: str
+    answered_by: str
+
+
 class Detail(msgspec.Struct, frozen=True):
     agent: Row
     model: str
@@ -54,6 +66,9 @@ class Detail(msgspec.Struct, frozen=True):
     options: dict[str, str]
     possible: list[Status]  # where it may go from here
     crashes: int
+    limits: int  # turns in a row that the model's service would not serve
+    rest_until: float  # no turn is begun before; 0 for one that need not rest
+    questions: list[QuestionDetail]
     session: SessionDetail | None
     turn: TurnDetail | None
     queue: list[MessageDetail]
@@ -68,6 +83,9 @@ def detail(agent: Agent, now: float) -> Detail:
         options=dict(agent.options),
         possible=list(STATUS[agent.status]),
         crashes=agent.crashes,
+        limits=agent.limits,
+        rest_until=agent.rest_until,
+        questions=[_question(each) for each in agent.questions],
         session=SessionDetail(*agent.session) if agent.session else None,
         turn=TurnDetail(agent.turn.number, agent.turn.started_at, _message(agent.turn.message)) if agent.turn else None,
         queue=[_message(each) for each in agent.queue],
@@ -77,6 +95,20 @@ def detail(agent: Agent, now: float) -> Detail:
 
 def _message(message: Message) -> MessageDetail:
     return MessageDetail(message.id, message.sender, message.author, message.text, message.at, message.attempts)
+
+
+def _question(question: Question) -> QuestionDetail:
+    return QuestionDetail(
+        id=question.id,
+        tool=question.tool,
+        arguments=question.arguments,
+        paths=list(question.paths),
+        title=question.title,
+        asked_at=question.asked_at,
+        allow=question.allow,
+        why=question.why,
+        answered_by=question.answered_by,
+    )
 
 
 def _metrics(metrics: Metrics) -> MetricsDetail:
@@ -129,8 +161,19 @@ def _work(shown: Detail) -> list[tuple[str, str]]:
     pairs.append(("turns", f"{agent.turns} ended" + (f", {shown.crashes} crashes in a row" if shown.crashes else "")))
     if turn:
         pairs.append(("turn", f"{turn.number} since {moment(turn.started_at)}: {_mail(turn.message)}"))
+    pairs += [("question", _asked(each)) for each in shown.questions]
+    if shown.rest_until:
+        pairs.append(("rests", f"until {moment(shown.rest_until)}: the model's service asks for patience"))
     pairs.append(("queue", f"{len(shown.queue)} waiting"))
     return pairs + [(f"  {number}.", _mail(each)) for number, each in enumerate(shown.queue, 1)]
+
+
+def _asked(question: QuestionDetail) -> str:
+    said = "waits for an answer; see `remuda answer`"
+    if question.allow is not None:
+        said = f"{'allowed' if question.allow else 'denied'} by {question.answered_by}"
+    wish = first_line(question.arguments or ", ".join(question.paths) or question.title)
+    return f"{question.id} may it use {question.tool}? {wish} ({said})"
 
 
 def _mail(message: MessageDetail) -> str:

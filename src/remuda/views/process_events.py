@@ -255,7 +255,25 @@ def _words(event: ProcessEvent) -> str:
             return f"turn {event.turn} {event.outcome or ''}".rstrip()
         case "spawned":
             return f"{event.role} on {event.backend}" + (f", child of {event.parent}" if event.parent else "")
-        case "session_requested" | "session_started" | "session_ended":
+        case "session_requested" | "session_started" | "session_end_requested" | "session_ended":
             return f"session {event.epoch}" + (f": {first_line(event.why)}" if event.why else "")
+        case "rest_began" | "tool_called" | "question_asked" | "question_answered" | "answer_given":
+            return _waiting_words(event)
         case _:
             return first_line(event.error or event.why)
+
+
+def _waiting_words(event: ProcessEvent) -> str:
+    match event.type:
+        case "rest_began":
+            return f"until {moment(event.until or 0.0)}: {event.failure}"
+        case "tool_called":
+            return f"{event.tool} {'done' if event.ok else 'failed'} in {event.seconds} s"
+        case "question_asked":
+            wish = f": {first_line(event.message, 100)}" if event.message else ""
+            return f"{event.question} may it use {event.tool}?{wish}"
+        case "question_answered":
+            said = f"{event.question} {'allowed' if event.ok else 'denied'} by {event.author}"
+            return said + (f": {first_line(event.why)}" if event.why else "")
+        case _:
+            return event.question

@@ -90,3 +90,11 @@ def test_an_agent_of_the_users_own_does_its_work_and_sees_only_the_variables_it_
         assert "stays-here" not in project.ok("logs", "ada")
     finally:
         project("down")
+
+
+def test_doctor_says_in_one_line_which_agents_are_there(project: Project) -> None:
+    project.ok("init")
+    (line,) = [line for line in project.ok("doctor").splitlines() if line.split()[1] == "agents"]
+    assert "goose, scripted" in line
+    bare = project("doctor", PATH=os.defpath)
+    assert "remuda agents" in next(line for line in bare.out.splitlines() if line.split()[1] == "agents")

@@ -32,10 +32,13 @@ def replay(log: list[Recorded]) -> State:
     """What a new process would know: every event goes through the codec, as on the disk."""
     state = State()
     for record in log:
-        kind = type(record.event).__name__
-        event = decode_event(record.seq, kind, encode_event(record.event))
-        evolve(state, Recorded(record.seq, record.at, record.cause, event))
+        evolve(state, reread(record))
     return state
+
+
+def reread(record: Recorded) -> Recorded:
+    kind = type(record.event).__name__
+    return Recorded(record.seq, record.at, record.cause, decode_event(record.seq, kind, encode_event(record.event)))
 
 
 class Project:

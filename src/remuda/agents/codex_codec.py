@@ -2,8 +2,7 @@
 
 Usage is told as a running total of the conversation, and told again when nothing was used: some time after a resume (of
 a turn long past), and when a turn is interrupted. So a model call is what the total has grown by, never the message
-itself. Of input tokens the
-cached ones are a part here; `Usage` counts them apart, as all backends do.
+itself. Of input tokens the cached ones are a part here; `Usage` counts them apart, as all backends do.
 """
 
 import re

@@ -7,12 +7,12 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import click
 
 from remuda.agents.catalog import CATALOG
+from remuda.agents.ladder import rungs
 from remuda.agents.presence import look
 from remuda.cli.call import NotUp, colour, exchange
 from remuda.cli.project import project
@@ -90,11 +90,12 @@ def _git() -> Finding:
 
 
 def _processes() -> Finding:
-    if not Path("/proc/self/environ").exists():
-        return Finding("processes", "warn", "/proc is not there", "agents that outlive a killed runtime are not found")
-    if shutil.which("setpriv") is None:
-        return Finding("processes", "warn", "setpriv was not found on PATH", "install util-linux")
-    return Finding("processes", "ok", "setpriv and /proc are there")
+    """By which means an agent's whole process tree is ended: the first that holds is enough, the rest make it sure."""
+    ladder = rungs()
+    holding = ", ".join(rung.name for rung in ladder if rung.in_force)
+    missing = "; ".join(f"{rung.name}: {rung.why_not}" for rung in ladder if not rung.in_force)
+    sure = any(rung.in_force for rung in ladder if rung.name in ("cgroup", "mark"))
+    return Finding("processes", "ok" if sure else "warn", f"trees are ended by {holding}", missing)
 
 
 # --- the project ---

@@ -19,7 +19,7 @@ from remuda.runtime.hands import Hands
 from remuda.runtime.ids import new_id
 from remuda.runtime.loop import Loop
 from remuda.runtime.place import Hold, Place, check_log, find_place, make_place
-from remuda.runtime.runtime import Runtime, environment
+from remuda.runtime.runtime import Runtime, environment, sandbox
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
 from remuda.watch.obituary import obituary
@@ -74,6 +74,7 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         clock=time.time,
         environment=environment(place),
         policy=settings.policy,
+        sandbox=sandbox(place, settings),
         silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,
     )

@@ -36,6 +36,8 @@ class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deny: tuple[str, ...] = ()
     default: Ruling = Ruling.ALLOW
     outside: Ruling = Ruling.DENY
+    sandbox: bool = False  # by bubblewrap: writes only in the project and in the agent's own state
+    network: bool = True  # in the sandbox; without it loopback is cut off as well
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,6 +80,8 @@ TEMPLATE = """\
 # deny = []
 # default = "allow"
 # outside = "deny"        # files outside the project
+# sandbox = false         # by bubblewrap: it may write in the project and nowhere else
+# network = true          # in the sandbox; without it loopback is cut off as well
 
 # [agents.mine]           # a program of your own that speaks ACP; `remuda agents` lists it
 # command = ["my-agent", "--acp"]

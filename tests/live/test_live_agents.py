@@ -10,7 +10,7 @@ import pytest
 
 from adapters.agent_kit import Recorder, until
 from live.kit import PINGER, WITHIN, Stage, counted, script, told
-from remuda.agents import Answered, Asked
+from remuda.agents import Answered, Asked, Session
 from remuda.agents.catalog import CATALOG
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
@@ -111,12 +111,12 @@ def test_killed_it_goes_on_in_a_new_process_and_a_fork_goes_its_own_way(name: st
     tell(name, tmp_path, story)
 
 
-FAULTS = (
+FAULTS: tuple[tuple[dict[str, object], Failure], ...] = (
     ({"error": 500, "message": "something broke", "retry_after": 0}, Failure.MODEL_ERROR),
     ({"error": 429, "message": "slow down", "retry_after": 0}, Failure.RATE_LIMITED),
     ({"error": 401, "message": "the key is not valid"}, Failure.NOT_LOGGED_IN),
-    ({"context_exceeded": True}, Failure.CONTEXT_EXCEEDED),
 )
+FULL: tuple[dict[str, object], Failure] = ({"context_exceeded": True}, Failure.CONTEXT_EXCEEDED)
 
 
 def test_a_failed_model_call_is_a_failed_turn_that_tells_why_and_a_busy_model_is_asked_again(
@@ -129,12 +129,18 @@ def test_a_failed_model_call_is_a_failed_turn_that_tells_why_and_a_busy_model_is
         async with stage.session(heard) as session:
             assert (await session.prompt(busy_once)).outcome is Outcome.COMPLETED
             assert "Here I am." in heard.text()
-            for fault, failure in FAULTS:
-                result = await session.prompt(script(fault))
-                assert (result.outcome, result.failure) == (Outcome.FAILED, failure), result
-                assert result.error
+            for fault in FAULTS:
+                await fail(session, *fault)
+        # By itself, because an agent that makes room then sends the whole conversation again, and other faults with it.
+        async with stage.session(heard) as session:
+            await fail(session, *FULL)
         # A failed call is not counted; agents that make room in a full context do use the model for it.
         assert counted(heard) == told(stage.model.calls)
+
+    async def fail(session: Session, fault: dict[str, object], failure: Failure) -> None:
+        result = await session.prompt(script(fault))
+        assert (result.outcome, result.failure) == (Outcome.FAILED, failure), result
+        assert result.error
 
     tell(name, tmp_path, story)
 

@@ -20,13 +20,13 @@ sys.path.insert(0, str(HERE.parent))
 
 from adapters.agent_kit import Recorder  # noqa: E402
 from live.kit import PINGER, Stage, script  # noqa: E402
-from live.test_live_agents import FAULTS, FIVE_CALLS  # noqa: E402
+from live.test_live_agents import FAULTS, FIVE_CALLS, FULL  # noqa: E402
 from remuda.agents import Wire  # noqa: E402
 from remuda.scripted_model import ScriptedModel  # noqa: E402
 
 SCENES: Mapping[str, tuple[str, ...]] = {
     "work": (FIVE_CALLS,),
-    "faults": tuple(script(fault) for fault, _ in FAULTS),
+    "faults": tuple(script(fault) for fault, _ in (*FAULTS, FULL)),
 }
 AGENTS = ("opencode", "goose", "gemini")
 

@@ -22,6 +22,7 @@ from remuda.agents.acp_codec import (
     permission_asked,
     tool_servers,
     welcome,
+    without_secrets,
 )
 from remuda.agents.acp_reading import Reading
 from remuda.agents.books import Page
@@ -48,6 +49,7 @@ from remuda.version import __version__
 
 START_TIMEOUT = 30.0
 LOOK_EVERY = 1.0  # seconds between looks into the books of an agent that has some, while a turn runs
+QUIET = 0.3  # seconds without an update after which a replay is over
 
 Reply = RpcResult | RpcError
 
@@ -180,6 +182,8 @@ class AcpSession:
         self._ref = self._launch.resume if goes_on else said.session_id
         if not self._ref:
             raise AgentFault("the agent opened a session without an id, so nobody could speak to it", Failure.MALFORMED)
+        if method == "session/load" and self._quirks.replays_late:
+            await self._quiet()
         self._open = True
         self._reading.tally.model = said.model
         if method != "session/new":
@@ -189,6 +193,13 @@ class AcpSession:
                 self._reading.booked((await self._books.page(self._ref, frozenset())).calls, count=False)
         await self._choose_mode(said)
         await self._choose_model(said)
+
+    async def _quiet(self) -> None:
+        """Wait until nothing more is told. What comes before is history, and must not pass for what it says next."""
+        heard = -1
+        while heard != self._heard:
+            heard = self._heard
+            await asyncio.sleep(QUIET)
 
     async def _choose_mode(self, said: Opened) -> None:
         """Have it ask before it uses a tool, unless it was started to ask nothing."""
@@ -263,7 +274,10 @@ class AcpSession:
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         reply.add_done_callback(lambda _: self._pending.pop(number))
         self._pending[number] = reply
-        self.child.send(request(number, method, params))
+        line = request(number, method, params)
+        self.child.send(
+            line, shown=request(number, method, without_secrets(params)) if "mcpServers" in params else line
+        )
         return reply
 
     def _result_of(self, reply: Reply, why: str = "the agent would not start a session") -> Raw:

@@ -126,6 +126,16 @@ def _tool_server(server: McpServer) -> Mapping[str, Any]:
     return {"name": server.name, "command": program, "args": arguments, "env": _pairs(server.env)}
 
 
+def without_secrets(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same, for the transcript: the values of variables and headers are often keys."""
+    return {**params, "mcpServers": [_masked(each) for each in params["mcpServers"]]}
+
+
+def _masked(server: Mapping[str, Any]) -> Mapping[str, Any]:
+    hidden = {key: [{**pair, "value": "…"} for pair in server[key]] for key in ("env", "headers") if key in server}
+    return {**server, **hidden}
+
+
 def _pairs(pairs: Sequence[tuple[str, str]]) -> list[Mapping[str, str]]:
     return [{"name": name, "value": value} for name, value in pairs]
 

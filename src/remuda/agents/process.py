@@ -106,9 +106,12 @@ class Child:
             await self.end(gentle=False)
             raise
 
-    def send(self, line: str) -> None:
-        """Write one line to its stdin. Does nothing when nobody can read it: the exit is told elsewhere."""
-        self._listen(Wire("remuda", line))
+    def send(self, line: str, *, shown: str = "") -> None:
+        """Write one line to its stdin. Does nothing when nobody can read it: the exit is told elsewhere.
+
+        The transcript keeps it as it is `shown`, where it holds what nobody should read there.
+        """
+        self._listen(Wire("remuda", shown or line))
         stdin = self._stdin()
         if stdin is None or stdin.is_closing():
             return

@@ -52,6 +52,7 @@ class Quirks:
     forks_unasked: bool = False  # session/fork works, though it is not among its capabilities
     hello: Mapping[str, object] = field(default_factory=dict)  # what to say in `clientCapabilities._meta`
     tool_in_id: Pattern | None = None  # finds the tool's name in the id of its call
+    replays_late: bool = False  # the history of a loaded session comes after the answer that it is loaded
     books: Callable[[Launch], Books] | None = None  # of its own, which tell each call where its protocol does not
     pause: Callable[[Launch], float] | None = None  # seconds to wait before a conversation can be gone on with
     notices: str = ""  # the method of its own notices, which are read as updates of the session too
@@ -98,6 +99,7 @@ GEMINI = Quirks(
     cached_inside=True,
     ask_mode="default",
     bypass_mode="yolo",
+    replays_late=True,
     books=GeminiBooks,
     pause=pause_before_resume,
     tool_in_id=re.compile(r"(.+)__"),  # run_shell_command__call_1794779729206

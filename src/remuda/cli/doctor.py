@@ -11,7 +11,9 @@ from typing import Literal, NamedTuple
 
 import click
 
+from remuda.agents.catalog import CATALOG
 from remuda.agents.ladder import rungs
+from remuda.agents.presence import look
 from remuda.cli.call import NotUp, colour, exchange
 from remuda.cli.project import project
 from remuda.cli.say import json_option, out, out_json
@@ -19,6 +21,7 @@ from remuda.domain.errors import Conflict, Invalid, RemudaError
 from remuda.runtime.config import load_settings
 from remuda.runtime.place import Hold, Place, check_log, find_holder
 from remuda.store.repair import examine, repair
+from remuda.views.backends import summary
 
 LITTLE_SPACE, NO_SPACE = 1 << 30, 64 << 20  # bytes
 
@@ -118,6 +121,16 @@ def _settings(place: Place) -> Finding:
     return Finding("settings", "ok", str(place.settings) if place.settings.exists() else "none; the defaults hold")
 
 
+def _agents(place: Place) -> Finding:
+    try:
+        seen = look(load_settings(place.settings).rows())
+    except RemudaError:  # told above
+        seen = look(CATALOG)
+    real = any(each.path for each in seen if each.name != "scripted")
+    advice = "" if real else "`remuda agents` tells how to install one"
+    return Finding("agents", "ok" if real else "warn", summary(seen), advice)
+
+
 def _log(place: Place) -> Finding:
     try:
         check_log(place)
@@ -161,7 +174,7 @@ def _space(place: Place) -> Finding:
     return Finding("disk", "warn" if free < LITTLE_SPACE else "ok", text)
 
 
-PLACE_CHECKS: tuple[Callable[[Place], Finding], ...] = (_folder, _settings, _log, _runtime, _space)
+PLACE_CHECKS: tuple[Callable[[Place], Finding], ...] = (_folder, _settings, _agents, _log, _runtime, _space)
 
 
 # --- repair ---

@@ -214,6 +214,7 @@ SNAPSHOT_TAIL = 9_999  # the most that a runtime can have written since its last
 READY = """
 import asyncio, sys, time
 from pathlib import Path
+from bench.kernel import owe_nothing
 from remuda.domain.commands import StartRuntime
 from remuda.runtime.loop import Loop
 from remuda.store.sqlite import SqliteStore
@@ -347,7 +348,7 @@ def wall(command: Sequence[str], folder: Path) -> float:
 IDLE = """
 import asyncio, os, sys, tempfile, time
 from pathlib import Path
-from bench.kernel import give_each_a_turn
+from bench.kernel import give_each_a_turn, owe_nothing
 from remuda.domain.state import State
 from remuda.runtime.loop import Loop
 from remuda.store.sqlite import SqliteStore

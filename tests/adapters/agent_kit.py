@@ -45,6 +45,22 @@ async def allow_all(_asked: Asked) -> Answered:
     return Answered(allow=True)
 
 
+class Undecided:
+    """An `ask` that thinks for ever, and notices when it need not any longer."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.withdrawn = 0
+
+    async def __call__(self, _asked: Asked) -> Answered:
+        self.asked += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.withdrawn += 1
+        return Answered(allow=True)
+
+
 def fresh_mark() -> str:
     return f"test-{os.getpid()}-{next(_numbers)}-end"
 

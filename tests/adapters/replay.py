@@ -67,10 +67,7 @@ def replay_codex(name: str) -> Heard:
     reading = codex_codec.Reading()
     heard = Heard()
     for side, line in recorded(name):
-        if side == "remuda":
-            reading.begun = reading.begun or '"turn/start"' in line
-            continue
-        match decode_rpc(line):
+        match decode_rpc(line) if side == "agent" else None:
             case RpcResult(result=result) if b'"thread"' in bytes(result):
                 opened = read(result, Opened)
                 reading.thread, reading.model = opened.thread.id, opened.model

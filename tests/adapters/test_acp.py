@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from adapters.agent_kit import WITHIN, Recorder, alive, allow_all, launch_in, until
-from remuda.agents import Text, TurnResult, Wire
+from remuda.agents import Answered, Asked, McpServer, Text, ToolCall, TurnResult, Wire
 from remuda.agents.acp import AcpSession, open_session
+from remuda.agents.quirks import PLAIN, Quirks
 from remuda.domain.errors import AgentFault, Conflict
+from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
 
 # An agent in a few lines: answers each request with what `replies` holds for its method, in order.
@@ -82,7 +85,8 @@ def test_each_stop_reason_has_its_outcome(tmp_path: Path, reason: str, outcome: 
 
 def test_an_error_to_the_prompt_fails_the_turn_with_its_message(tmp_path: Path) -> None:
     error = {"id": "asked", "error": {"code": -32603, "message": "out of credit"}}
-    assert one_turn(tmp_path, puppet(session__prompt=[error])) == TurnResult(Outcome.FAILED, "error", "out of credit")
+    expected = TurnResult(Outcome.FAILED, "error", "out of credit", Failure.MODEL_ERROR)
+    assert one_turn(tmp_path, puppet(session__prompt=[error])) == expected
 
 
 def test_a_line_that_is_not_json_is_a_fault_and_still_on_the_wire_log(tmp_path: Path) -> None:
@@ -194,6 +198,148 @@ def test_a_conversation_is_resumed_by_the_best_way_the_agent_has(
 
     assert asyncio.run(story()) == ref
     assert [json.loads(line)["method"] for line in heard.lines("remuda")][1:] == asked
+
+
+def opening(folder: Path, argv: list[str], quirks: Quirks = PLAIN, **fields: object) -> list[dict[str, object]]:
+    """What is asked of the agent, after it has said who it is, to open a session."""
+    heard = Recorder()
+
+    async def story() -> None:
+        launch = launch_in(folder, **fields)
+        session = await open_session(argv, launch, heard, allow_all, WITHIN, quirks)
+        await session.end(gentle=False)
+
+    asyncio.run(story())
+    return [json.loads(line) for line in heard.lines("remuda")][1:]
+
+
+def test_a_fork_is_a_new_conversation_that_goes_on_from_the_old(tmp_path: Path) -> None:
+    can = welcome(loadSession=True, sessionCapabilities={"fork": {}})
+    asked = opening(tmp_path, puppet(initialize=[can], session__fork=[OPENED]), resume="old", fork=True)
+    assert [each["method"] for each in asked] == ["session/fork"]
+
+
+def test_a_fork_that_the_agent_does_not_offer_is_a_fault_and_not_something_else(tmp_path: Path) -> None:
+    with pytest.raises(AgentFault, match="cannot fork") as caught:
+        opening(tmp_path, puppet(initialize=[CAN_RESUME]), resume="old", fork=True)
+    assert caught.value.failure is Failure.REFUSED
+
+
+def test_an_agent_that_forks_without_saying_so_is_asked_to(tmp_path: Path) -> None:
+    argv = puppet(session__fork=[OPENED])
+    asked = opening(tmp_path, argv, Quirks(forks_unasked=True), resume="old", fork=True)
+    assert [each["method"] for each in asked] == ["session/fork"]
+
+
+SERVERS = (
+    McpServer("local", ("serve", "--fast"), env=(("KEY", "secret"),)),
+    McpServer("remote", url="http://tools", headers=(("Authorization", "secret"),)),
+)
+
+
+def test_tool_servers_are_given_to_the_agent_and_their_secrets_stay_out_of_the_transcript(tmp_path: Path) -> None:
+    (new,) = opening(tmp_path, puppet(initialize=[welcome(mcpCapabilities={"http": True})]), mcp_servers=SERVERS)
+    assert new["params"] == {
+        "cwd": str(tmp_path),
+        "mcpServers": [
+            {"name": "local", "command": "serve", "args": ["--fast"], "env": [{"name": "KEY", "value": "…"}]},
+            {
+                "type": "http",
+                "name": "remote",
+                "url": "http://tools",
+                "headers": [{"name": "Authorization", "value": "…"}],
+            },
+        ],
+    }
+
+
+def test_a_tool_server_over_http_is_a_fault_for_an_agent_that_cannot_call_it(tmp_path: Path) -> None:
+    with pytest.raises(AgentFault, match="remote"):
+        opening(tmp_path, puppet(), mcp_servers=SERVERS)
+
+
+MODES = {"id": "asked", "result": {"sessionId": "s1", "modes": {"currentModeId": "auto"}}}
+SET = {"id": "asked", "result": {}}
+WAYS = Quirks(ask_mode="approve", bypass_mode="auto")
+
+
+@pytest.mark.parametrize(
+    ("options", "mode"), [((), ["approve"]), ((("permissions", "bypass"),), [])], ids=["ask", "already bypassing"]
+)
+def test_it_is_put_into_the_mode_in_which_it_asks_unless_it_is_in_the_right_one(
+    tmp_path: Path, options: tuple[tuple[str, str], ...], mode: list[str]
+) -> None:
+    argv = puppet(session__new=[MODES], session__set_mode=[SET])
+    _, *then = opening(tmp_path, argv, WAYS, options=options)
+    assert [each["params"] for each in then] == [{"sessionId": "s1", "modeId": each} for each in mode]
+
+
+def test_an_agent_that_will_not_ask_is_not_let_loose(tmp_path: Path) -> None:
+    no = {"id": "asked", "error": {"code": -32602, "message": "Invalid mode"}}
+    with pytest.raises(AgentFault, match="mode 'approve': Invalid mode"):
+        opening(tmp_path, puppet(session__new=[MODES], session__set_mode=[no]), WAYS)
+
+
+@pytest.mark.parametrize(
+    ("told", "request_"),
+    [
+        ({"models": {"currentModelId": "a"}}, ("session/set_model", {"sessionId": "s1", "modelId": "b"})),
+        (
+            {"configOptions": [{"id": "model", "currentValue": "a"}]},
+            ("session/set_config_option", {"sessionId": "s1", "configId": "model", "value": "b"}),
+        ),
+    ],
+    ids=["models", "options"],
+)
+def test_a_model_is_chosen_in_the_way_that_the_agent_has(
+    tmp_path: Path, told: dict[str, object], request_: tuple[str, dict[str, str]]
+) -> None:
+    new = {"id": "asked", "result": {"sessionId": "s1", **told}}
+    argv = puppet(session__new=[new], session__set_model=[SET], session__set_config_option=[SET])
+    _, chosen = opening(tmp_path, argv, model="b")
+    assert (chosen["method"], chosen["params"]) == request_
+
+
+def test_a_model_that_cannot_be_chosen_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(AgentFault, match="does not let others choose its model"):
+        opening(tmp_path, puppet(), model="b")
+
+
+def test_history_that_comes_after_the_session_is_open_is_not_new_output_either(tmp_path: Path) -> None:
+    heard = Recorder()
+    argv = puppet(initialize=[CAN_LOAD], session__load=[EMPTY, says("long ago")], session__prompt=[says("now"), DONE])
+
+    async def story() -> None:
+        launch = launch_in(tmp_path, resume="old")
+        session = await open_session(argv, launch, heard, allow_all, WITHIN, Quirks(replays_late=True))
+        await session.prompt("go")
+        await session.end(gentle=False)
+
+    asyncio.run(story())
+    assert heard.text() == "now"
+
+
+def test_a_tool_is_heard_of_when_the_agent_asks_for_it_and_the_question_has_its_name(tmp_path: Path) -> None:
+    heard, questions = Recorder(), list[Asked]()
+
+    async def ask(asked: Asked) -> Answered:
+        questions.append(asked)
+        return Answered(allow=True)
+
+    tool = {"toolCallId": "write_file__1", "title": "Writing", "kind": "edit", "locations": [{"path": "/a"}]}
+    params = {"options": [], "toolCall": tool}
+    asking = {"id": "q", "method": "session/request_permission", "params": params}
+
+    async def story() -> None:
+        argv = puppet(session__prompt=[asking], answer=[{"id": 3, "result": {"stopReason": "end_turn"}}])
+        quirks = Quirks(tool_in_id=re.compile("(.+)__"))
+        session = await open_session(argv, launch_in(tmp_path), heard, ask, WITHIN, quirks)
+        await session.prompt("go")
+        await session.end(gentle=False)
+
+    asyncio.run(story())
+    assert questions == [Asked("write_file__1", "write_file", "", ("/a",), "Writing")]
+    assert heard.tools() == [ToolCall("write_file__1", "write_file", "started")]
 
 
 def test_replayed_history_is_not_new_output(tmp_path: Path) -> None:

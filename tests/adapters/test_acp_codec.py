@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from remuda.agents import ModelCall, Text, Thought, ToolCall, Update
-from remuda.agents.acp_codec import Reading, permission
+from remuda.agents.acp_codec import permission
+from remuda.agents.acp_reading import Reading
 from remuda.agents.jsonrpc import Notice, Request, RpcError, RpcResult, decode
 from remuda.domain.errors import AgentFault
 from remuda.domain.state import Outcome, Usage
@@ -37,7 +38,9 @@ def test_the_four_kinds_of_message_are_told_apart() -> None:
     assert isinstance(decode('{"jsonrpc":"2.0","id":0,"method":"m","params":{}}'), Request)
     assert isinstance(decode('{"jsonrpc":"2.0","method":"m"}'), Notice)
     assert isinstance(decode('{"jsonrpc":"2.0","id":"a","result":null}'), RpcResult)
-    assert decode('{"id":3,"error":{"code":-1,"message":"no","data":{"x":1}}}') == RpcError(3, -1, "no")
+    error = decode('{"id":3,"error":{"code":-1,"message":"no","data":{"x":1}}}')
+    assert isinstance(error, RpcError)
+    assert (error.id, error.code, error.message, bytes(error.data)) == (3, -1, "no", b'{"x":1}')
 
 
 @pytest.mark.parametrize("line", ["", "hello", "[]", "42", "{", '{"id":1}', '{"id":{},"result":1}', "\x00"])
@@ -139,10 +142,10 @@ def test_the_first_cost_after_a_resume_is_where_to_count_from() -> None:
     reading = Reading()
     reading.resumed()
     read(usage_update(1, 16.5), reading=reading)
-    usage = raw({"inputTokens": 1, "outputTokens": 1})
-    assert [call.usage.cost_nanousd for call in reading.settle(usage)] == [None]
+    answer = raw({"stopReason": "end_turn", "usage": {"inputTokens": 1, "outputTokens": 1}})
+    assert [call.usage.cost_nanousd for call in reading.end_turn(answer)[1]] == [None]
     read(usage_update(1, 16.75), reading=reading)
-    assert [call.usage.cost_nanousd for call in reading.settle(usage)] == [250_000_000]
+    assert [call.usage.cost_nanousd for call in reading.end_turn(answer)[1]] == [250_000_000]
 
 
 def test_context_told_before_the_session_is_open_does_not_hide_its_cost() -> None:

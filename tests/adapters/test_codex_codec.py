@@ -20,12 +20,13 @@ from remuda.domain.state import Outcome, Usage
 
 def begun() -> Reading:
     reading = Reading()
-    reading.thread, reading.model, reading.begun = "ours", "big", True
+    reading.thread, reading.model = "ours", "big"
+    tell(reading, "turn/started", turn={"id": "t1"})
     return reading
 
 
 def tell(reading: Reading, method: str, thread: str = "ours", **fields: Any) -> list[Update]:
-    params = read(Raw(json.dumps({"threadId": thread, "turnId": "t1", **fields}).encode()), Params)
+    params = read(Raw(json.dumps({"turnId": "t1", "threadId": thread, **fields}).encode()), Params)
     return list(reading.update(method, params))
 
 
@@ -199,11 +200,9 @@ def test_two_calls_told_at_once_are_not_lost() -> None:
     assert (call.usage.input_tokens, call.usage.context_tokens) == (250, 120)
 
 
-def test_usage_before_the_first_turn_is_history() -> None:
+def test_usage_of_a_turn_that_is_not_of_this_session_is_history() -> None:
     reading = begun()
-    reading.begun = False
-    assert tell(reading, "thread/tokenUsage/updated", **used(900, 100)) == []
-    reading.begun = True
+    assert tell(reading, "thread/tokenUsage/updated", turnId="long ago", **used(900, 100)) == []
     (call,) = tell(reading, "thread/tokenUsage/updated", **used(1000, 100))
     assert isinstance(call, ModelCall)
     assert call.usage.input_tokens == 100

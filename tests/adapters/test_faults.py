@@ -91,13 +91,13 @@ async def case(folder: Path, backend: str, *, prompt: str = "go", options: dict[
 @pytest.fixture(autouse=True)
 def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more backend, beside those of the catalog."""
-    known = catalog.backend
+    known = catalog.backends
 
     async def start(launch: Launch, listen: Listen, ask: Ask) -> Session:
         argv = (sys.executable, "-I", "-S", str(AGENT), dict(launch.options)["fault"])
         return await open_session(argv, launch, listen, ask)
 
-    monkeypatch.setattr(catalog, "backend", lambda name: start if name == "faulty" else known(name))
+    monkeypatch.setattr(catalog, "backends", lambda rows: lambda name: start if name == "faulty" else known(rows)(name))
 
 
 def tell(folder: Path, fault: str, story: Callable[[Case], Awaitable[None]]) -> None:
@@ -114,7 +114,7 @@ def tell(folder: Path, fault: str, story: Callable[[Case], Awaitable[None]]) -> 
 @pytest.mark.parametrize(
     ("fault", "evidence", "failure", "kept"),
     [
-        ("garbage", "Segmentation fault", None, "Segmentation fault (core dumped)"),
+        ("garbage", "Segmentation fault", Failure.MALFORMED, "Segmentation fault (core dumped)"),
         ("long_line", f"a line of more than {LINE_LIMIT} bytes; it begins: LLL", Failure.MALFORMED, "LLLL"),
         ("half_line", "exited with code 0", Failure.CRASHED, '{\\"jsonrpc\\": \\"2.0\\", \\"id\\": 3, \\"resu'),
     ],

@@ -11,9 +11,10 @@ import pytest
 
 from adapters.agent_kit import WITHIN, Recorder, alive, scripted, scripted_options, steps, until
 from remuda.agents import TurnResult
-from remuda.agents.catalog import CATALOG
+from remuda.agents.catalog import CATALOG, command
 from remuda.agents.scripted.playbook import STEPS, BadPlaybook, check
 from remuda.domain.errors import AgentFault
+from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
 
 
@@ -162,7 +163,8 @@ def test_a_crash_is_a_fault_that_tells_how(tmp_path: Path, how: object, told: st
 
 
 def test_a_scripted_failure_is_the_turns_error(tmp_path: Path) -> None:
-    assert play(tmp_path, steps({"fail": "out of luck"})) == [TurnResult(Outcome.FAILED, "error", "out of luck")]
+    expected = TurnResult(Outcome.FAILED, "error", "out of luck", Failure.MODEL_ERROR)
+    assert play(tmp_path, steps({"fail": "out of luck"})) == [expected]
 
 
 def test_garbage_breaks_the_session_with_the_line_as_evidence(tmp_path: Path) -> None:
@@ -254,12 +256,12 @@ def test_every_kind_of_step_refuses_a_value_of_the_wrong_shape(kind: str) -> Non
 
 
 def test_it_exits_when_nobody_speaks_to_it_any_more() -> None:
-    done = subprocess.run(CATALOG["scripted"].argv, stdin=subprocess.DEVNULL, timeout=WITHIN, check=False)
+    done = subprocess.run(command(CATALOG["scripted"], ()), stdin=subprocess.DEVNULL, timeout=WITHIN, check=False)
     assert done.returncode == 0
 
 
 def test_it_loads_nothing_of_the_runtime_and_no_slow_part_of_the_standard_library() -> None:
-    argv = [sys.executable, "-X", "importtime", *CATALOG["scripted"].argv[1:]]
+    argv = [sys.executable, "-X", "importtime", *command(CATALOG["scripted"], ())[1:]]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WITHIN, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "remuda.agents.scripted.agent" in loaded

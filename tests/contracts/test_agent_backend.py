@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from adapters.agent_kit import WITHIN, Recorder, alive, allow_all, fresh_mark, launch_in, scripted_options, steps, until
-from live.kit import NATIVE, script
+from live.native_kit import NATIVE, script
 from remuda.agents import Launch, Session, Text, TurnResult, Wire
 from remuda.agents.catalog import backend
 from remuda.agents.strays import marked

@@ -342,6 +342,7 @@ SETTINGS = settings(max_examples=200, stateful_step_count=50, deadline=None, sup
 
 
 @pytest.mark.long
+@pytest.mark.no_cover
 def test_whatever_comes_in_whatever_order_nothing_is_lost_and_nothing_done_twice() -> None:
     Herd.seen.clear()
     run_state_machine_as_test(Herd, settings=SETTINGS)

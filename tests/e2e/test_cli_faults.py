@@ -43,7 +43,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         (["spawn", "--name", "Bad Name"], 2, ["not a good name", "lower-case"]),
         (["spawn", "--name", "a" * 41], 2, ["not a good name"]),
         (["spawn", "Bad Role"], 2, ["not a good role"]),
-        (["spawn", "--backend", "nothing"], 2, ["no backend 'nothing'", "possible: scripted"]),
+        (["spawn", "--backend", "nothing"], 2, ["no backend 'nothing'", "possible: ", "scripted"]),
         (["spawn", "--option", "novalue"], 2, ["KEY=VALUE"]),
         (["spawn", "--parent", "nobody"], 3, ["no agent 'nobody'"]),
         (["spawn", "--instructions", "@no-such-file"], 2, ["no-such-file"]),

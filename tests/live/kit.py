@@ -1,118 +1,115 @@
-"""What the live tests share: real programs, a scripted model, a home of their own and keys that open nothing."""
+"""Real agents on the scripted model: each with a home of its own, dummy keys, and no address but loopback."""
 
 import json
 import os
-import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import sys
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from importlib.util import find_spec
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
+from adapters.agent_kit import Recorder, allow_all, fresh_mark
+from live.native_kit import NATIVE, find_cli
+from remuda.agents import Ask, Launch, McpServer, Session
+from remuda.agents.catalog import CATALOG, backend
+from remuda.agents.strays import marked
+from remuda.domain.state import Usage
+from remuda.scripted_model import ModelCall, ScriptedModel
+from remuda.scripted_model.clients import CLIENTS, Client, pointed
 
-from adapters.agent_kit import Recorder, allow_all, launch_in
-from remuda.agents import Ask, Launch, Session
-from remuda.agents.catalog import backend
-from remuda.scripted_model import ScriptedModel
-
-BUNDLED: Mapping[str, tuple[str, str]] = {
-    "claude": ("claude_agent_sdk", "_bundled/claude"),
-    "codex": ("codex_cli_bin", "bin/codex"),
-}
-
-
-def script(*steps: object) -> str:
-    """A prompt that tells the model what to do."""
-    return f"Please do this. [[model: {json.dumps(steps)}]]"
-
-
-def find_cli(name: str) -> Path:
-    """The real program: in a folder of REMUDA_AGENTS_BIN, on PATH, or in its Python package. Skips loudly if absent."""
-    folders = os.environ.get("REMUDA_AGENTS_BIN", "")
-    found = shutil.which(name, path=folders) if folders else None
-    found = found or shutil.which(name) or _in_package(name)
-    if found is None:
-        pytest.skip(f"NOT TESTED: the real {name} is not installed (set REMUDA_AGENTS_BIN to the folder it is in)")
-    return Path(found)
-
-
-def _in_package(name: str) -> str | None:
-    package, inside = BUNDLED.get(name, ("", ""))
-    spec = find_spec(package) if package else None
-    folders = (spec.submodule_search_locations or ()) if spec else ()
-    return next((str(Path(each) / inside) for each in folders if (Path(each) / inside).exists()), None)
+PINGER = McpServer("pinger", (sys.executable, "-I", "-S", str(Path(__file__).parent / "ping_server.py")))
+WITHIN = 300.0  # seconds for one story; on an idle machine the longest takes a tenth of it
+NAMES = tuple(name for name in ("claude", "codex", "opencode", "goose", "gemini") if name in CATALOG)
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
-    """How to point one of the native programs at the scripted model."""
+class Extra:
+    """What a test wants of an agent on top of what points it at the scripted model: failures must come soon."""
 
-    name: str
-    key: str
-    path: str = ""  # of the model's API under its address
-    # Codex hides the tools of tool servers from models it knows, and gives the patch tool to those alone.
-    model: str = ""
-    plain_model: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    def launch(self, folder: Path, url: str, **fields: Any) -> Launch:
-        cli = find_cli(self.name)
-        for each in ("home", "work", "tmp"):
-            (folder / each).mkdir(exist_ok=True)
-        env = {
-            "HOME": str(folder / "home"),
-            "TMPDIR": str(folder / "tmp"),
-            "PATH": f"{cli.parent}{os.pathsep}{os.environ['PATH']}",
-            self.key: "opens-nothing",
-            **fields.pop("env", {}),
-        }
-        options = {"base_url": url + self.path, "max_retries": "1", **self.options, **fields.pop("options", {})}
-        fields.setdefault("model", self.model)
-        return launch_in(folder / "work", backend=self.name, env=env, options=tuple(options.items()), **fields)
+    env: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # merged into its settings file
 
 
-NATIVE: Mapping[str, Native] = {
-    "claude": Native("claude", "ANTHROPIC_API_KEY"),
-    "codex": Native("codex", "OPENAI_API_KEY", "/v1", model="gpt-5.5", plain_model="scripted"),
+EXTRA: Mapping[str, Extra] = {
+    "goose": Extra(env={"GOOSE_PROVIDER_SKIP_BACKOFF": "true"}),
+    "gemini": Extra(settings={"general": {"maxAttempts": 2, "enableAutoUpdate": False}}),
 }
 
 
-@dataclass(slots=True)
+def script(*steps: Mapping[str, object]) -> str:
+    return f"Please do as the script says. [[model: {json.dumps(steps)}]]"
+
+
 class Stage:
-    """One live program and the model that it speaks to."""
+    """One agent, its home and its workplace, for as many sessions as a story wants."""
 
-    native: Native
-    folder: Path
-    model: ScriptedModel
-    heard: Recorder
+    def __init__(self, name: str, folder: Path, model: ScriptedModel) -> None:
+        self.name = name
+        self.model = model
+        self.home = folder / "home"
+        self.work = folder / "work"
+        self.mark = fresh_mark()
+        self._folder = folder
+        self._extra = EXTRA.get(name, Extra())
+        self._client = pointed(next(each for each in CLIENTS if each.name == name), model.url)
+        self.work.mkdir(parents=True, exist_ok=True)
+        _furnish(self.home, self._client, self._extra)
 
-    @property
-    def work(self) -> Path:
-        return self.folder / "work"
+    def launch(self, **fields: Any) -> Launch:
+        if native := NATIVE.get(self.name):
+            # Codex shows tool servers only to models that it does not know.
+            model = native.plain_model or native.model
+            return native.launch(self._folder, self.model.url, mark=self.mark, model=model, **fields)
+        places = ("config", "data", "state", "cache")
+        env = {
+            **self._client.env,
+            **self._extra.env,
+            **{f"XDG_{each.upper()}_HOME": str(self.home / f".{each}") for each in places},
+            "HOME": str(self.home),
+            "PATH": os.pathsep.join((str(find_cli(self.name).parent), os.environ["PATH"])),
+        }
+        return replace(Launch("ada", 1, self.name, self.work, self.mark, env), **fields)
 
     @asynccontextmanager
-    async def session(self, *, ask: Ask = allow_all, **fields: Any) -> AsyncIterator[Session]:
-        """Another session in the same home. Nothing of it stays."""
-        launch = self.native.launch(self.folder, self.model.url, **fields)
-        session = await backend(self.native.name)(launch, self.heard, ask)
+    async def session(self, heard: Recorder, ask: Ask = allow_all, **fields: Any) -> AsyncIterator[Session]:
+        session = await backend(self.name)(self.launch(**fields), heard, ask)
         try:
             yield session
         finally:
-            await session.end(gentle=False)
+            await session.end(gentle=True)
+            assert self.pids() == []
 
-    def used(self) -> list[tuple[int, int, int, int]]:
-        """What the model told of each call that it finished: fresh, output, cached, written to the cache."""
-        told = [call.usage for call in self.model.calls if call.usage and call.ended == "finished"]
-        return [(each.fresh, each.output, each.cached, each.cache_write) for each in told if each.total]
+    def grow_old(self) -> None:
+        """Let the conversation be of another minute: gemini loses one that it loads in the minute of its birth."""
+        for path in self.home.glob(".gemini/tmp/*/chats/session-*"):
+            path.rename(path.with_name(path.name.replace("session-20", "session-19", 1)))
 
-
-@asynccontextmanager
-async def stage(name: str, folder: Path) -> AsyncIterator[Stage]:
-    find_cli(name)
-    async with ScriptedModel() as model:
-        yield Stage(NATIVE[name], folder, model, Recorder())
+    def pids(self) -> list[int]:
+        return [pid for pid, mark in marked() if mark == self.mark]
 
 
-Story = Callable[[Stage], Awaitable[None]]
+def _furnish(home: Path, client: Client, extra: Extra) -> None:
+    for inside, text in client.files.items():
+        path = home / inside
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**json.loads(text), **extra.settings}) if extra.settings else text)
+
+
+def told(calls: list[ModelCall]) -> Usage:
+    """What the model's service told the agent that it used, side calls left out."""
+    used = [each.usage for each in calls if each.usage is not None and not each.side]
+    return Usage(
+        input_tokens=sum(each.fresh for each in used),
+        output_tokens=sum(each.output for each in used),
+        cache_read_tokens=sum(each.cached for each in used),
+    )
+
+
+def counted(heard: Recorder) -> Usage:
+    used = [call.usage for call in heard.calls()]
+    return Usage(
+        input_tokens=sum(each.input_tokens for each in used),
+        output_tokens=sum(each.output_tokens for each in used),
+        cache_read_tokens=sum(each.cache_read_tokens for each in used),
+    )

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import WITHIN, until
-from live.kit import NATIVE, Stage, Story, script, stage
+from adapters.agent_kit import WITHIN, Undecided, until
+from live.native_kit import NATIVE, Stage, Story, script, stage
 from remuda.agents import Answered, Asked, McpServer, Retry, TurnResult
 from remuda.agents.codex import CodexSession
 from remuda.agents.strays import marked
@@ -172,6 +172,18 @@ def test_a_turn_is_interrupted_in_the_middle_of_a_sentence(name: str, tmp_path: 
     play(name, tmp_path, story)
 
 
+def test_a_cancel_right_behind_the_prompt_is_not_lost(name: str, tmp_path: Path) -> None:
+    async def story(it: Stage) -> None:
+        async with it.session() as session:
+            turn = asyncio.create_task(session.prompt(script({"say": "Working. "}, {"hang": True})))
+            await asyncio.sleep(0)
+            await session.cancel()
+            assert (await turn).failure is Failure.CANCELLED
+            assert (await session.prompt(script({"say": "Yes?"}))).outcome is Outcome.COMPLETED
+
+    play(name, tmp_path, story)
+
+
 def test_a_turn_is_interrupted_in_the_middle_of_a_command(name: str, tmp_path: Path) -> None:
     async def story(it: Stage) -> None:
         token = f"asleep-{name}-{os.getpid()}"  # the command may be in a sandbox where pids are others
@@ -271,24 +283,14 @@ def test_a_command_that_is_not_allowed_is_not_run_and_the_turn_goes_on(name: str
 
 
 def test_a_question_is_taken_back_when_the_turn_is_interrupted(name: str, tmp_path: Path) -> None:
-    withdrawn: list[str] = []
-    put: list[str] = []
-
-    async def ask(asked: Asked) -> Answered:
-        put.append(asked.id)
-        try:
-            await asyncio.Event().wait()
-        finally:
-            withdrawn.append(asked.id)
-        return Answered(allow=True)
-
     async def story(it: Stage) -> None:
-        async with it.session(ask=ask) as session:
+        asking = Undecided()
+        async with it.session(ask=asking) as session:
             turn = asyncio.create_task(session.prompt(script({"shell": "touch never.txt"})))
-            await until(lambda: bool(put))
+            await until(lambda: asking.asked == 1)
             await session.cancel()
             assert (await turn).failure is Failure.CANCELLED
-            await until(lambda: withdrawn == put)
+            await until(lambda: asking.withdrawn == 1)
             assert (await session.prompt(script({"say": "Yes?"}))).outcome is Outcome.COMPLETED
         assert not (it.work / "never.txt").exists()
 

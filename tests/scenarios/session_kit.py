@@ -60,6 +60,7 @@ class Stage:
             clock=asyncio.get_running_loop().time,
             environment=lambda _agent, _token: {},
             policy=lambda _role: Policy(default=Ruling.ASK),
+            sandbox=lambda _role: None,
             silence=SILENCE,
         )
         self._scripts = list(scripts)

@@ -91,6 +91,18 @@ def test_several_calls_go_out_together_and_their_results_are_one_answer(api: str
 
 
 @each_api
+@both_ways
+def test_a_slow_answer_takes_its_time_for_each_piece(api: str, stream: bool) -> None:
+    async def test(client: Seat, model: ScriptedModel) -> None:
+        begun = asyncio.get_running_loop().time()
+        seen = good(await client.ask(script({"slow": 0.02}, {"say": "one two three four five"}), stream=stream))
+        assert asyncio.get_running_loop().time() - begun >= 0.1
+        assert seen.text == "one two three four five"
+
+    seated(api, test)
+
+
+@each_api
 def test_a_text_is_streamed_in_pieces(api: str) -> None:
     async def test(client: Seat, model: ScriptedModel) -> None:
         seen = good(await client.ask(script({"say": "word ", "repeat": 30}), stream=True))
@@ -102,13 +114,14 @@ def test_a_text_is_streamed_in_pieces(api: str) -> None:
 
 @each_api
 @both_ways
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
-def test_an_error_has_the_status_of_the_script_and_the_body_of_the_api(api: str, stream: bool, status: int) -> None:
+def test_an_error_has_the_status_of_the_script_and_the_body_of_the_api(api: str, stream: bool) -> None:
     async def test(client: Seat, model: ScriptedModel) -> None:
-        failed = bad(await client.ask(script({"error": status, "message": "not today"}), stream=stream))
-        assert failed.status == status
-        assert "not today" in str(failed.body)
-        assert (model.calls[0].status, model.calls[0].ended, model.calls[0].usage) == (status, "failed", None)
+        for status in (400, 401, 403, 404, 429, 500, 503, 529):
+            failed = bad(await client.ask(script({"error": status, "message": f"not {status}"}), stream=stream))
+            assert failed.status == status
+            assert f"not {status}" in str(failed.body)
+            call = model.calls[-1]
+            assert (call.status, call.ended, call.usage) == (status, "failed", None)
 
     seated(api, test)
 
@@ -164,7 +177,7 @@ def test_a_cut_leaves_the_client_without_an_answer(api: str, stream: bool) -> No
         seen = await client.ask(script({"say": "Half of a"}, {"cut": True}), stream=stream)
         assert isinstance(seen, Failed)
         assert seen.status is None
-        assert model.calls[0].ended == "cut"
+        assert (model.calls[0].ended, model.calls[0].usage) == ("cut", None)
 
     seated(api, test)
 
@@ -210,7 +223,8 @@ def test_a_hanging_client_does_not_keep_the_server_from_stopping(api: str, strea
 
     async def test(model: ScriptedModel) -> None:
         client = seat(api, model.url)
-        asked.append(asyncio.ensure_future(client.ask(script({"hang": True}), stream=stream)))
+        prompt = script({"say": "One moment."}, {"hang": True})
+        asked.append(asyncio.ensure_future(client.ask(prompt, stream=stream)))
         await model.until(lambda calls: any(call.kind is Kind.SCRIPTED for call in calls))
 
     async def run() -> None:
@@ -218,6 +232,7 @@ def test_a_hanging_client_does_not_keep_the_server_from_stopping(api: str, strea
             async with ScriptedModel() as model:
                 await test(model)
             assert isinstance(await asked[0], Failed)
+            assert model.calls[0].ended == "stopped"
 
     asyncio.run(run())
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.agent_kit import Recorder, until
-from live.kit import NATIVE, Stage, script, stage
+from live.native_kit import NATIVE, Stage, script, stage
 from remuda.agents import Answered, Asked, Wire
 
 HERE = Path(__file__).parent

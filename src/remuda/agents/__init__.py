@@ -29,7 +29,16 @@ class Launch:
     resume: str = ""  # the backend's own id of the conversation to go on with; empty starts a new one
     fork: bool = False  # go on from it in a copy, and leave the original as it is
     mcp_servers: tuple["McpServer", ...] = ()
+    sandbox: "Sandbox | None" = None
     options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """Around the program: it may write in its working folder and in these, and nowhere else."""
+
+    network: bool = True
+    writable: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

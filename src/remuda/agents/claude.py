@@ -25,7 +25,7 @@ from remuda.agents.claude_wire import (
     prompt,
     tool_answer,
 )
-from remuda.agents.exchange import Awaited, Questions
+from remuda.agents.exchange import Awaited, Questions, whom_to_ask
 from remuda.agents.options import Option, options_of
 from remuda.agents.process import Child
 from remuda.agents.programs import Program, find
@@ -39,6 +39,7 @@ PROGRAM = Program("claude", "claude_agent_sdk", "_bundled/claude", "pip install 
 FORGOTTEN = "No conversation found"
 
 OPTIONS: Mapping[str, Option] = {
+    "permissions": Option(),  # ask, or bypass
     "base_url": Option(env="ANTHROPIC_BASE_URL"),
     "max_retries": Option(env="CLAUDE_CODE_MAX_RETRIES"),
     "permission_mode": Option(flag="--permission-mode"),
@@ -89,7 +90,7 @@ class ClaudeSession:
         self._child: Child | None = None
         self._launch = launch
         self._listen = listen
-        self._questions = Questions(ask)
+        self._questions = Questions(whom_to_ask(launch.options, ask))
         self._replies: Awaited[Reply] = Awaited()
         self._reading = Reading(resumed=bool(launch.resume))
         self._goes_on = bool(launch.resume) and not launch.fork

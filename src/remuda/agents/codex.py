@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from remuda.agents import Answered, Ask, Ended, Launch, Listen, TurnResult, Update
 from remuda.agents.codex_codec import Opened, Params, Reading, Started, Turn, lenient, permissions_wanted, read
-from remuda.agents.exchange import Awaited, Questions
+from remuda.agents.exchange import Awaited, Questions, whom_to_ask
 from remuda.agents.jsonrpc import (
     METHOD_NOT_FOUND,
     Id,
@@ -38,6 +38,7 @@ START_TIMEOUT = 30.0
 PROGRAM = Program("codex", "codex_cli_bin", "bin/codex", "pip install openai-codex")
 
 OPTIONS: Mapping[str, Option] = {
+    "permissions": Option(),  # ask, or bypass
     "base_url": Option(),
     "max_retries": Option(),
     "provider": Option(),
@@ -86,12 +87,14 @@ class CodexSession:
     def __init__(self, launch: Launch, listen: Listen, ask: Ask) -> None:
         self._launch = launch
         self._listen = listen
-        self._questions = Questions(ask)
+        self._questions = Questions(whom_to_ask(launch.options, ask))
         self._replies: Awaited[RpcResult | RpcError] = Awaited()
         self._reading = Reading()
         self._turn: asyncio.Future[TurnResult] | None = None
+        self._starting = 0  # the number under which the turn was asked for; its reply has the turn's id
         self._turn_id = ""
-        self._cancelled = False  # before the turn had an id to cancel it by
+        self._early: dict[str, Turn] = {}  # turns that ended while ours had no id yet: it may be one of them
+        self._cancelled = False
 
     @property
     def ref(self) -> str:
@@ -119,12 +122,10 @@ class CodexSession:
             raise Conflict("a turn is running in this session; wait for its end or cancel it")
         self._turn = asyncio.get_running_loop().create_future()
         self._cancelled = False
-        self._reading.begun = True
         try:
-            started = await self._call("turn/start", {"threadId": self.ref, "input": _input(text)})
+            started = await self._replies.ask(lambda number: self._start(number, text))
             if isinstance(started, RpcError):
                 return TurnResult(Outcome.FAILED, "error", started.message, Failure.MODEL_ERROR)
-            self._began(read(started.result, Started).turn)
             return await self._turn
         except RemudaError:
             self._report(self._reading.give_up())
@@ -132,6 +133,7 @@ class CodexSession:
         finally:
             self._turn = None
             self._turn_id = ""
+            self._early.clear()
 
     async def steer(self, text: str) -> None:
         """Tell the agent something while its turn runs. Raises Conflict when none does."""
@@ -159,11 +161,15 @@ class CodexSession:
         self._reading.thread = opened.thread.id
         self._reading.model = opened.model
 
+    def _start(self, number: int, text: str) -> None:
+        self._starting = number
+        self.child.send(request(number, "turn/start", {"threadId": self.ref, "input": _input(text)}))
+
     def _began(self, turn: Turn) -> None:
         if self._turn and not self._turn.done() and not self._turn_id:
             self._turn_id = turn.id
-            if self._cancelled:
-                self._tell("turn/interrupt", turnId=turn.id)
+            if turn.id in self._early:
+                self._finish(self._early[turn.id])
 
     def _tell(self, method: str, **params: str) -> None:
         """A request whose reply nobody waits for, and which has no number of ours: the turn's end shows what it did."""
@@ -188,6 +194,8 @@ class CodexSession:
     def _take(self, message: Message) -> None:
         match message:
             case RpcResult(id=int(number)) | RpcError(id=int(number)):
+                if isinstance(message, RpcResult) and number == self._starting:
+                    self._began(read(message.result, Started).turn)  # at once: the next line may end it
                 self._replies.resolve(number, message)
             case Request(id=sender, method=method, params=params):
                 self._answer(sender, method, params)
@@ -199,15 +207,22 @@ class CodexSession:
     def _notice(self, method: str, said: Params) -> None:
         if method == "serverRequest/resolved":
             self._questions.withdraw(said.request_id)
-        elif method == "turn/started" and said.thread_id == self.ref and said.turn:
+        self._report(self._reading.update(method, said))
+        if method == "turn/started" and said.thread_id == self.ref and said.turn:
             self._began(said.turn)
-        else:
-            self._report(self._reading.update(method, said))
+            if self._cancelled:  # before it had begun, when codex would not hear of it
+                self._tell("turn/interrupt", turnId=said.turn.id)
 
     def _completed(self, said: Params) -> None:
-        if said.thread_id != self.ref or said.turn is None or self._turn_id not in ("", said.turn.id):
+        if said.thread_id != self.ref or said.turn is None:
             return
-        result, updates = self._reading.end_turn(said.turn)
+        if self._turn_id == said.turn.id:
+            self._finish(said.turn)
+        elif not self._turn_id:
+            self._early[said.turn.id] = said.turn
+
+    def _finish(self, turn: Turn) -> None:
+        result, updates = self._reading.end_turn(turn)
         self._report(updates)
         self._questions.withdraw_all()
         if result.failure is Failure.CANCELLED:

@@ -1,8 +1,8 @@
 """What the messages of Codex's app-server mean, and what they add up to. Pure: the connection is in codex.py.
 
-Usage is told as a running total of the conversation, and told again when nothing was used: after a resume, and when a
-turn is interrupted. So a model call is what the total has grown by, never the message itself. Of input tokens the
-cached ones are a part here; `Usage` counts them apart, as all backends do.
+Usage is told as a running total of the conversation, and told again when nothing was used: some time after a resume (of
+a turn long past), and when a turn is interrupted. So a model call is what the total has grown by, never the message
+itself. Of input tokens the cached ones are a part here; `Usage` counts them apart, as all backends do.
 """
 
 import re
@@ -135,7 +135,7 @@ class Reading:
     def __init__(self) -> None:
         self.thread = ""
         self.model = ""
-        self.begun = False  # before the first turn only history is told
+        self._turns: set[str] = set()  # begun in this process; what is told of others is history
         self._tools: dict[str, ToolCall] = {}
         self._told: set[str] = set()  # items whose text came in pieces
         self._calls = 0
@@ -150,8 +150,10 @@ class Reading:
                 return self._started(params.item)
             case "item/completed" if params.item:
                 return self._completed(params.item, params.thread_id)
+            case "turn/started" if params.turn:
+                self._turns.add(params.turn.id)
             case "thread/tokenUsage/updated" if params.token_usage:
-                return self._used(params.thread_id, params.token_usage)
+                return self._used(params, params.token_usage)
             case "error" if params.error and params.will_retry:
                 return [_retry(params.error)]
             case "error" if params.error:
@@ -207,12 +209,12 @@ class Reading:
         done = item.status in (None, "completed")
         return [*started, replace(tool, status="completed" if done else "failed", result=_result(item))]
 
-    def _used(self, thread: str, used: TokenUsage) -> Sequence[Update]:
-        before = self._totals.get(thread)
-        self._totals[thread] = used.total
+    def _used(self, params: Params, used: TokenUsage) -> Sequence[Update]:
+        before = self._totals.get(params.thread_id)
+        self._totals[params.thread_id] = used.total
         # The first total that a turn tells may go on from a past that nobody told: then the last call is what is new.
         grown = used.last if before is None else _grown(used.total, before)
-        if not self.begun or grown == Breakdown():
+        if params.turn_id not in self._turns or grown == Breakdown():
             return []
         self._calls += 1
         usage = _usage(grown)

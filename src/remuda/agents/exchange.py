@@ -1,13 +1,31 @@
 """Questions in both directions over one pipe: those that we wait for, and those that wait for us."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from remuda.agents import Answered, Ask, Asked
-from remuda.domain.errors import RemudaError
+from remuda.domain.errors import Invalid, RemudaError
 
 T = TypeVar("T")
+
+
+async def allow_all(_: Asked) -> Answered:
+    return Answered(allow=True)
+
+
+def whom_to_ask(options: Iterable[tuple[str, str]], ask: Ask) -> Ask:
+    """Who answers the agent's questions: whoever starts it, or nobody because all is allowed.
+
+    That is decided here and not by a flag of the program's: Claude Code refuses its own to root.
+    """
+    match dict(options).get("permissions", "ask"):
+        case "ask":
+            return ask
+        case "bypass":
+            return allow_all
+        case other:
+            raise Invalid(f"permissions cannot be {other!r}", possible=("ask", "bypass"))
 
 
 class Awaited(Generic[T]):

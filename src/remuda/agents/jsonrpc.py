@@ -1,16 +1,19 @@
 """JSON-RPC 2.0, one message a line, as values. Pure: the pipes are elsewhere."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from remuda.domain.errors import AgentFault
+from remuda.domain.failure import Failure
 
 METHOD_NOT_FOUND = -32601
 _EVIDENCE = 300  # characters of a bad line that the error quotes
+
+NOTHING = Raw(b"null")
 
 Id = int | str | None
 
@@ -39,6 +42,7 @@ class RpcError:
     id: Id
     code: int
     message: str
+    data: Raw = field(default_factory=lambda: NOTHING)
 
 
 Message = Request | Notice | RpcResult | RpcError
@@ -47,6 +51,7 @@ Message = Request | Notice | RpcResult | RpcError
 class _Error(Struct):
     code: int = 0
     message: str = "no message"
+    data: Raw = NOTHING
 
 
 class _Envelope(Struct):
@@ -61,16 +66,18 @@ def decode(line: str) -> Message:
     try:
         envelope = msgspec.json.decode(line, type=_Envelope)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise AgentFault(f"the agent wrote a line that is no JSON-RPC message ({error}): {line[:_EVIDENCE]}") from error
+        evidence = f"the agent wrote a line that is no JSON-RPC message ({error}): {line[:_EVIDENCE]}"
+        raise AgentFault(evidence, Failure.MALFORMED) from error
     sender = None if envelope.id is UNSET else envelope.id
     if envelope.method and envelope.id is UNSET:
         return Notice(envelope.method, envelope.params)
     if envelope.method:
         return Request(sender, envelope.method, envelope.params)
     if envelope.error is not None:
-        return RpcError(sender, envelope.error.code, envelope.error.message)
+        return RpcError(sender, envelope.error.code, envelope.error.message, envelope.error.data)
     if envelope.result is UNSET:
-        raise AgentFault(f"the agent wrote a message with neither method, result nor error: {line[:_EVIDENCE]}")
+        evidence = f"the agent wrote a message with neither method, result nor error: {line[:_EVIDENCE]}"
+        raise AgentFault(evidence, Failure.MALFORMED)
     return RpcResult(sender, envelope.result)
 
 

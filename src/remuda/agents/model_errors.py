@@ -18,11 +18,25 @@ _BY_STATUS: Mapping[int, Failure] = {
 _BY_WORDS: tuple[tuple[re.Pattern[str], Failure], ...] = tuple(
     (re.compile(words, re.IGNORECASE), failure)
     for words, failure in (
-        (r"prompt is too long|context.(window|length)|maximum context|input is too long", Failure.CONTEXT_EXCEEDED),
-        (r"not logged in|/login\b|invalid (x-)?api.key|authentication|unauthorized", Failure.NOT_LOGGED_IN),
-        (r"content.filter|content policy|usage policy|flagged|\brefus(ed|al)\b", Failure.REFUSED),
-        (r"rate.limit|too many requests|(usage|session|weekly) limit|hit your limit", Failure.RATE_LIMITED),
-        (r"overloaded|at capacity", Failure.OVERLOADED),
+        (
+            r"prompt is too long|context.(window|length|limit|size)|maximum context|input is too long"
+            r"|too large to compact|input token count.{0,40}exceeds|exceeds the (maximum|model).{0,30}(tokens|context)",
+            Failure.CONTEXT_EXCEEDED,
+        ),
+        (
+            r"not logged in|/login\b|(invalid|incorrect|missing|no) (x-)?api.key|api key not valid"
+            r"|authenticat|unauthori[sz]ed|(please|must) (log|sign) ?in|login required",
+            Failure.NOT_LOGGED_IN,
+        ),
+        (
+            r"content.filter|content policy|usage policy|flagged|blocked by safety|(?<!connection )\brefus(ed|al)\b",
+            Failure.REFUSED,
+        ),
+        (
+            r"rate.limit|too many requests|resource.exhausted|\bquota\b|(usage|session|weekly) limit|hit your limit",
+            Failure.RATE_LIMITED,
+        ),
+        (r"overloaded|at capacity|service unavailable", Failure.OVERLOADED),
     )
 )
 

@@ -28,6 +28,7 @@ from remuda.agents import Ended, Launch, Listen, Wire, cgroup, orphans, strays
 from remuda.agents.cgroup import Leaf
 from remuda.agents.clearing import Cleared, clear
 from remuda.agents.pipes import LINE_LIMIT, TAIL, Hear, Pipes
+from remuda.agents.sandbox import sandboxed
 from remuda.agents.strays import MARK, PATIENCE
 from remuda.domain.errors import AgentFault, EffectFailed
 from remuda.domain.failure import Failure
@@ -73,6 +74,8 @@ class Child:
     @classmethod
     async def start(cls, argv: Sequence[str], launch: Launch, listen: Listen, hear: Hear) -> "Child":
         env = environment(launch.env, launch.mark)
+        if launch.sandbox is not None:
+            argv = sandboxed(argv, launch.cwd, network=launch.sandbox.network, writable=launch.sandbox.writable)
         if shutil.which(argv[0], path=env.get("PATH")) is None:
             said = f"there is no program {argv[0]!r}; install it or correct PATH"
             raise AgentFault(said, Failure.NOT_INSTALLED)
@@ -103,9 +106,12 @@ class Child:
             await self.end(gentle=False)
             raise
 
-    def send(self, line: str) -> None:
-        """Write one line to its stdin. Does nothing when nobody can read it: the exit is told elsewhere."""
-        self._listen(Wire("remuda", line))
+    def send(self, line: str, *, shown: str = "") -> None:
+        """Write one line to its stdin. Does nothing when nobody can read it: the exit is told elsewhere.
+
+        The transcript keeps it as it is `shown`, where it holds what nobody should read there.
+        """
+        self._listen(Wire("remuda", shown or line))
         stdin = self._stdin()
         if stdin is None or stdin.is_closing():
             return

@@ -22,7 +22,7 @@ class Program:
 def find(program: Program, env: Mapping[str, str]) -> str:
     """The program's path. The user's own, on the PATH that the agent will see, goes before a bundled copy."""
     on_path = shutil.which(program.name, path=env.get("PATH", os.environ.get("PATH")))
-    found = on_path or _bundled(program)
+    found = on_path or bundled(program.package, program.inside)
     if found is None:
         raise AgentFault(
             f"{program.name} is not installed: it is neither on PATH nor in the Python package {program.package}; "
@@ -32,10 +32,10 @@ def find(program: Program, env: Mapping[str, str]) -> str:
     return found
 
 
-def _bundled(program: Program) -> str | None:
-    spec = find_spec(program.package)  # finds a top-level package without running any of its code
+def bundled(package: str, inside: str) -> str | None:
+    spec = find_spec(package)  # finds a top-level package without running any of its code
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        path = Path(folder) / program.inside
+        path = Path(folder) / inside
         if os.access(path, os.X_OK):
             return str(path)
     return None

@@ -7,11 +7,13 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import click
 
+from remuda.agents.catalog import CATALOG
+from remuda.agents.ladder import rungs
+from remuda.agents.presence import look
 from remuda.cli.call import NotUp, colour, exchange
 from remuda.cli.project import project
 from remuda.cli.say import json_option, out, out_json
@@ -19,6 +21,7 @@ from remuda.domain.errors import Conflict, Invalid, RemudaError
 from remuda.runtime.config import load_settings
 from remuda.runtime.place import Hold, Place, check_log, find_holder
 from remuda.store.repair import examine, repair
+from remuda.views.backends import summary
 
 LITTLE_SPACE, NO_SPACE = 1 << 30, 64 << 20  # bytes
 
@@ -87,11 +90,12 @@ def _git() -> Finding:
 
 
 def _processes() -> Finding:
-    if not Path("/proc/self/environ").exists():
-        return Finding("processes", "warn", "/proc is not there", "agents that outlive a killed runtime are not found")
-    if shutil.which("setpriv") is None:
-        return Finding("processes", "warn", "setpriv was not found on PATH", "install util-linux")
-    return Finding("processes", "ok", "setpriv and /proc are there")
+    """By which means an agent's whole process tree is ended: the first that holds is enough, the rest make it sure."""
+    ladder = rungs()
+    holding = ", ".join(rung.name for rung in ladder if rung.in_force)
+    missing = "; ".join(f"{rung.name}: {rung.why_not}" for rung in ladder if not rung.in_force)
+    sure = any(rung.in_force for rung in ladder if rung.name in ("cgroup", "mark"))
+    return Finding("processes", "ok" if sure else "warn", f"trees are ended by {holding}", missing)
 
 
 # --- the project ---
@@ -115,6 +119,16 @@ def _settings(place: Place) -> Finding:
     except RemudaError as error:
         return Finding("settings", "bad", error.message, "correct the file")
     return Finding("settings", "ok", str(place.settings) if place.settings.exists() else "none; the defaults hold")
+
+
+def _agents(place: Place) -> Finding:
+    try:
+        seen = look(load_settings(place.settings).rows())
+    except RemudaError:  # told above
+        seen = look(CATALOG)
+    real = any(each.path for each in seen if each.name != "scripted")
+    advice = "" if real else "`remuda agents` tells how to install one"
+    return Finding("agents", "ok" if real else "warn", summary(seen), advice)
 
 
 def _log(place: Place) -> Finding:
@@ -160,7 +174,7 @@ def _space(place: Place) -> Finding:
     return Finding("disk", "warn" if free < LITTLE_SPACE else "ok", text)
 
 
-PLACE_CHECKS: tuple[Callable[[Place], Finding], ...] = (_folder, _settings, _log, _runtime, _space)
+PLACE_CHECKS: tuple[Callable[[Place], Finding], ...] = (_folder, _settings, _agents, _log, _runtime, _space)
 
 
 # --- repair ---

@@ -35,6 +35,7 @@ async def start_session(world: World, effect: StartSession) -> Report:
         instructions=effect.instructions,
         resume=effect.resumes,
         options=effect.options,
+        sandbox=world.sandbox(effect.role),
     )
     try:
         session = await backend(launch, live.listen, live.questions.ask)

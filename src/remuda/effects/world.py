@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from remuda.agents import Backend
+from remuda.agents import Backend, Sandbox
 from remuda.domain.commands import Report
 from remuda.domain.permission import Policy
 from remuda.effects.live import Live
@@ -24,6 +24,7 @@ class World:
     clock: Callable[[], float]
     environment: Callable[[str, str], dict[str, str]]  # (agent, token) -> variables for its process
     policy: Callable[[str], Policy]  # by role
+    sandbox: Callable[[str], Sandbox | None]  # by role
     output_lines: int = DEFAULT_LINES
     silence: float = DEFAULT_SILENCE  # seconds in a turn without a sign of life, from tools and people apart
     live: dict[str, Live] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from remuda.runtime.hands import Hands
 from remuda.runtime.ids import new_id
 from remuda.runtime.loop import Loop
 from remuda.runtime.place import Hold, Place, check_log, find_place, make_place
-from remuda.runtime.runtime import Runtime, environment
+from remuda.runtime.runtime import Runtime, environment, sandbox
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
 from remuda.watch.obituary import obituary
@@ -57,6 +57,7 @@ async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
 def assemble(place: Place, store: Store, state: State) -> Runtime:
     """Wire the parts together and set the loop going."""
     settings = load_settings(place.settings)
+    backend = catalog.backends(settings.rows())
 
     def submit(command: Command) -> Reply:
         return loop.submit(command)
@@ -68,18 +69,19 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         root=place.root,
         transcripts=place.transcripts,
         mark=place.mark,
-        backend=catalog.backend,
+        backend=backend,
         tell=tell,
         clock=time.time,
         environment=environment(place),
         policy=settings.policy,
+        sandbox=sandbox(place, settings),
         silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,
     )
     hands = Hands(lambda effect: perform(world, effect), submit)
     loop = Loop(store, state, owe=hands.owe, clock=time.time, watches=WATCHES)
     running = asyncio.ensure_future(loop.run())
-    return Runtime(place, settings, store, loop, hands, world, catalog.backend, running)
+    return Runtime(place, settings, store, loop, hands, world, backend, running)
 
 
 def _note_failure(reply: Reply) -> None:

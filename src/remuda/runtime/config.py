@@ -3,11 +3,13 @@
 import difflib
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
 import msgspec
 
+from remuda.agents.catalog import CATALOG, Custom, Row, with_custom
 from remuda.domain.errors import Invalid
 from remuda.domain.permission import Policy, Ruling
 from remuda.effects.world import DEFAULT_SILENCE
@@ -34,6 +36,16 @@ class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deny: tuple[str, ...] = ()
     default: Ruling = Ruling.ALLOW
     outside: Ruling = Ruling.DENY
+    sandbox: bool = False  # by bubblewrap: writes only in the project and in the agent's own state
+    network: bool = True  # in the sandbox; without it loopback is cut off as well
+
+
+class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A program of the user's own that speaks ACP, or another command for one that Remuda knows."""
+
+    command: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()  # names of the variables that may pass to it from the user's environment
+    title: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +53,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output: OutputSettings = OutputSettings()
     turns: TurnSettings = TurnSettings()
     roles: dict[str, RoleSettings] = {}
+    agents: dict[str, AgentSettings] = {}
+
+    def rows(self) -> Mapping[str, Row]:
+        """Every program that can run an agent here."""
+        custom = {name: Custom(own.command, own.env, own.title) for name, own in self.agents.items()}
+        return with_custom(custom)
 
     def policy(self, role: str) -> Policy:
         said = self.roles.get(role, RoleSettings())
@@ -62,6 +80,13 @@ TEMPLATE = """\
 # deny = []
 # default = "allow"
 # outside = "deny"        # files outside the project
+# sandbox = false         # by bubblewrap: it may write in the project and nowhere else
+# network = true          # in the sandbox; without it loopback is cut off as well
+
+# [agents.mine]           # a program of your own that speaks ACP; `remuda agents` lists it
+# command = ["my-agent", "--acp"]
+# env = []                # names of variables that may pass to it: nothing else of your environment does
+# title = ""
 
 [output]
 # lines = 100             # recent lines of output kept in memory for each live agent
@@ -79,6 +104,9 @@ def load_settings(path: Path) -> Settings:
         settings = msgspec.toml.decode(data, type=Settings)
     except (msgspec.MsgspecError, ValueError) as error:
         raise Invalid(f"{path}: {_in_words(str(error))}") from error
+    for name, own in settings.agents.items():
+        if not own.command and name not in CATALOG:
+            raise Invalid(f"{path}: agents.{name} needs a command: Remuda knows no program of that name")
     if not 1 <= settings.output.lines <= 100_000:
         raise Invalid(f"{path}: output.lines must be from 1 to 100000, not {settings.output.lines}")
     if not 0 < settings.turns.silence_seconds < math.inf:  # also not nan, which TOML can write

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from remuda.agents import Sandbox
 from remuda.domain.commands import Command, SendMessage, SpawnAgent
 from remuda.domain.decide import COORDINATOR, find
 from remuda.domain.errors import Refused
@@ -30,6 +31,9 @@ class Caller:
     sender: Sender
     author: str
 
+
+# Where agents' programs keep what is theirs, below the user's home.
+AGENTS_OWN = (".claude", ".claude.json", ".codex", ".gemini", ".local/share", ".config", ".cache")
 
 USER = Caller(Sender.USER, "user")
 
@@ -81,6 +85,19 @@ class Runtime:
         live = self.world.live.get(name)
         recent = live.ring.last(count) if live is not None else []
         return recent if len(recent) == count else last_lines(self.place.transcripts, name, count)
+
+
+def sandbox(place: Place, settings: Settings) -> Callable[[str], Sandbox | None]:
+    """By role. An agent in one may write in the project, and where its program keeps its own sessions and settings."""
+    own = tuple(folder for folder in (Path.home() / name for name in AGENTS_OWN) if folder.exists())
+
+    def around(role: str) -> Sandbox | None:
+        said = settings.roles.get(role)
+        if said is None or not said.sandbox:
+            return None
+        return Sandbox(said.network, writable=(place.state, *own))
+
+    return around
 
 
 def environment(place: Place) -> Callable[[str, str], dict[str, str]]:

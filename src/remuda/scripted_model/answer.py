@@ -19,12 +19,21 @@ class Broken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Streams:
+    wanted: bool
+    as_events: bool  # else as one list
+
+    @property
+    def in_pieces(self) -> bool:
+        return self.wanted and self.as_events
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     codec: Codec
     envelope: Envelope
     reply: Reply
-    stream: bool
-    events: bool  # a stream goes as events, not as one list
+    streams: Streams
     request: Request
     stop: asyncio.Event
     note: Callable[..., None]  # tells the record what became of it
@@ -33,17 +42,18 @@ class Answer:
         fault = self.reply.fault
         if isinstance(fault, Failure) and not self._fails_in_stream(fault):
             return self._failure(fault)
-        if isinstance(fault, Hang) and not (self.stream and self.reply.parts):
-            await self._until_nobody_waits()
-            return Response(status_code=499)  # nobody is there to read it
-        if not (self.stream and self.events):
+        if isinstance(fault, Hang) and not (self.streams.in_pieces and self.reply.parts):
+            ended = await self._until_nobody_waits()
+            self.note(ended=ended)
+            return Response(status_code=503)  # read only by who still waits when the server must go
+        if not self.streams.in_pieces:
             return await self._whole(fault)
         self.note(status=200)
         return StreamingResponse(self._pieces(), media_type=EVENTS, headers={"cache-control": "no-cache"})
 
     def _fails_in_stream(self, fault: Failure) -> bool:
         begun = bool(self.reply.parts) or (fault.too_long and self.codec.too_long_in_stream)
-        return self.stream and self.events and begun
+        return self.streams.in_pieces and begun
 
     def _failure(self, fault: Failure) -> Response:
         self.note(status=fault.status, ended="failed")
@@ -56,7 +66,7 @@ class Answer:
         frames = self.codec.frames(self.envelope, self.reply)
         await self._pause(self.reply.pace * sum(each.mark is Mark.PIECE for each in frames))
         body = compact(self.codec.whole(self.envelope, self.reply))
-        if self.stream:
+        if self.streams.wanted:
             body = "[" + ",\n".join(each.data for each in frames) + "]"
         if isinstance(fault, Cut):
             self.note(status=200, ended="cut")
@@ -88,7 +98,8 @@ class Answer:
                     ended = "garbage"
                     yield Frame(Mark.CLOSE, fault.text, self.codec.piece).encode()
                 case Hang():
-                    await self._until_nobody_waits()
+                    ended = await self._until_nobody_waits()
+                    raise Broken
                 case Cut():
                     ended = "cut"
                     raise Broken
@@ -103,7 +114,7 @@ class Answer:
                 return
             raise Broken
 
-    async def _until_nobody_waits(self) -> None:
+    async def _until_nobody_waits(self) -> str:
         """Until the client goes, or the server must."""
         both = {asyncio.ensure_future(self._client_gone()), asyncio.ensure_future(self.stop.wait())}
         try:
@@ -111,9 +122,7 @@ class Answer:
         finally:
             for each in both:
                 each.cancel()
-        self.note(ended="stopped" if self.stop.is_set() else "client left")
-        if self.stop.is_set():
-            raise Broken
+        return "stopped" if self.stop.is_set() else "client left"
 
     async def _client_gone(self) -> None:
         while (await self.request.receive())["type"] != "http.disconnect":

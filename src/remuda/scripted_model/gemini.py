@@ -57,7 +57,7 @@ def _items(body: Json) -> Iterator[Item]:
                 yield Called(a_text(an_object(part, "functionCall"), "name"))
             elif "functionResponse" in part:
                 yield Returned(_result(an_object(an_object(part, "functionResponse"), "response")))
-            elif "text" in part and not part.get("thought"):
+            elif "text" in part:
                 yield Said("assistant" if content.get("role") == "model" else "user", a_text(part, "text"))
 
 

@@ -72,7 +72,7 @@ def _scripted(conversation: Conversation, script: Script, moves: tuple[Move, ...
     if index >= len(moves):
         last = over(asked.tokens.scripted)
         return Plan(Kind.SCRIPTED, last.reply, last.names, index)
-    key = _key(asked.who, workplace(conversation), script.source, str(script.ordinal), str(index))
+    key = _key(asked.who, workplace(conversation), script.source, str(script.ordinal))
     played = perform(moves[index], conversation, asked.history(key), asked.tokens.scripted)
     fault = played.reply.fault
     reply = played.reply

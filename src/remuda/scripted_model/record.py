@@ -59,9 +59,6 @@ class Record:
             self._calls[number] = replace(self._calls[number], **facts)
             self._news.set()
 
-    def call(self, number: int) -> ModelCall:
-        return self._calls[number]
-
     def clear(self) -> None:
         self._calls.clear()
 

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,14 +19,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from remuda.domain.errors import Invalid
-from remuda.scripted_model.answer import Answer, Broken
+from remuda.scripted_model.answer import Answer, Broken, Streams
 from remuda.scripted_model.codec import Envelope
-from remuda.scripted_model.conversation import BadRequest, Json
+from remuda.scripted_model.conversation import BadRequest
 from remuda.scripted_model.models import gemini_models, models
-from remuda.scripted_model.play import Kind, Plan, Tokens, plan
+from remuda.scripted_model.play import Kind, Tokens, plan
 from remuda.scripted_model.record import Faults, ModelCall, Record
-from remuda.scripted_model.reply import NOTHING, USUAL, Failure, Reply, Usage
-from remuda.scripted_model.request import MOST_BYTES, Target, auth_digest, body_of, session_of, target
+from remuda.scripted_model.reply import NOTHING, USUAL, Failure, Usage
+from remuda.scripted_model.request import MOST_BYTES, auth_digest, body_of, session_of, target
 
 LAST_ANSWERS = 1  # seconds that answers under way are given when the server stops
 
@@ -120,37 +120,28 @@ class ScriptedModel:
         asked = target(path, request.query_params)
         if asked is None:
             return _not_found(path)
-        auth = auth_digest(request.headers, request.query_params)
-        number = self._record.begin(asked.codec.name, path, auth, session_of(request.headers))
+        auth, session = auth_digest(request.headers, request.query_params), session_of(request.headers)
+        note = functools.partial(self._record.note, self._record.begin(asked.codec.name, path, auth, session))
         try:
             body = body_of(await _whole_body(request), request.headers, asked)
-            decided, envelope = self._decide(asked, body, number)
+            conversation = asked.codec.read(body)
         except BadRequest as error:
-            decided = Plan(Kind.REFUSED, Reply(fault=Failure(400, str(error))), ("bad request",))
-            envelope = Envelope("", "", 0)
-            self._record.note(number, kind=decided.kind, played=decided.names)
+            note(kind=Kind.REFUSED, played=("bad request",), status=400, ended="failed")
+            return JSONResponse(asked.codec.failure(Failure(400, str(error))), 400)
         except ClientDisconnect:
-            self._record.note(number, ended="client left")
-            return Response(status_code=499)
-        if asked.counts and decided.kind is not Kind.REFUSED:
-            self._record.note(number, kind=Kind.SIDE, move=None, played=("count",), status=200, ended="finished")
+            note(ended="client left")
+            return Response(status_code=400)  # nobody is there to read it
+        note(model=conversation.model, stream=conversation.stream)
+        if asked.counts:
+            note(kind=Kind.SIDE, played=("count",), status=200, ended="finished")
             return JSONResponse(asked.codec.count(self._tokens.scripted))
-        stream = self._record.call(number).stream
-        note = functools.partial(self._record.note, number)
-        return await Answer(
-            asked.codec, envelope, decided.reply, stream, asked.events, request, self._stop, note
-        ).respond()
-
-    def _decide(self, asked: Target, body: Json, number: int) -> tuple[Plan, Envelope]:
-        conversation = asked.codec.read(body)
-        call = self._record.call(number)
-        decided = plan(conversation, call.auth + call.session, self._faults.of, self._tokens, asked.codec)
-        if decided.broke and not asked.counts:
+        decided = plan(conversation, auth + session, self._faults.of, self._tokens, asked.codec)
+        if decided.broke:
             self._faults.count(*decided.broke)
-        facts: dict[str, Any] = {"kind": decided.kind, "move": decided.move, "played": decided.names}
-        self._record.note(number, model=conversation.model, stream=conversation.stream, **facts)
+        note(kind=decided.kind, move=decided.move, played=decided.names)
         envelope = Envelope(conversation.model, secrets.token_hex(8), int(time.time()), conversation.usage_wanted)
-        return decided, envelope
+        streams = Streams(conversation.stream, asked.events)
+        return await Answer(asked.codec, envelope, decided.reply, streams, request, self._stop, note).respond()
 
 
 class _Server(uvicorn.Server):

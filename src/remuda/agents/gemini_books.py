@@ -1,0 +1,97 @@
+"""The books of gemini: a file for each conversation in its home, with every model call and what it used.
+
+Its ACP answer gives the turn's sum and leaves out what came from the cache; the file has it call by call.
+
+The same files are the reason for a pause. Gemini names a file by the minute in which it opens the conversation, and
+begins it anew when it opens one. Loaded within the minute of its birth, a conversation would be overwritten by its own
+empty beginning and lost (seen with 0.61.0), so whoever wants to go on with it waits until that minute is over.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from remuda.agents import Launch, Retry
+from remuda.agents.books import Kept, Page
+from remuda.domain.state import Usage
+
+MINUTE = 60.0
+
+
+class _Tokens(Struct):
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    thoughts: int = 0
+    tool: int = 0
+
+
+class _Record(Struct):
+    id: str = ""
+    type: str = ""
+    tokens: _Tokens | None = None
+    model: str = ""
+
+
+class GeminiBooks:
+    arguments: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+
+    def __init__(self, launch: Launch) -> None:
+        self._home = home_of(launch)
+
+    async def page(self, ref: str, _known: frozenset[str]) -> Page:
+        return Page(await asyncio.to_thread(self._calls, ref))
+
+    async def retry(self, _ref: str) -> Retry | None:
+        return None  # it keeps its retries to itself
+
+    def _calls(self, ref: str) -> Sequence[Kept]:
+        found: dict[str, Kept] = {}
+        for path in files_of(self._home, ref):
+            try:
+                found |= {each.id: each for each in read(path.read_bytes().splitlines())}
+            except OSError:
+                continue  # gone meanwhile; what it had told is counted
+        return list(found.values())
+
+
+def read(lines: Iterable[bytes]) -> Iterable[Kept]:
+    """The model calls in a file. A record may be written again when its tools are done; its tokens stay the same."""
+    for line in lines:
+        try:
+            record = msgspec.json.decode(line, type=_Record)
+        except (msgspec.DecodeError, UnicodeError):
+            continue  # half a line, which will be whole at the next look, or a record of another kind
+        if record.type == "gemini" and record.tokens is not None:
+            yield Kept(record.id, _usage(record.tokens), record.model)
+
+
+def _usage(used: _Tokens) -> Usage:
+    return Usage(
+        input_tokens=max(0, used.input + used.tool - used.cached),
+        output_tokens=used.output + used.thoughts,
+        cache_read_tokens=used.cached,
+        context_tokens=used.input + used.tool,
+    )
+
+
+def pause_before_resume(launch: Launch, now: datetime | None = None) -> float:
+    """Seconds until the conversation may be loaded without harm."""
+    now = now or datetime.now(UTC)
+    born_now = f"-{now:%Y-%m-%dT%H-%M}-"
+    young = any(born_now in path.name for path in files_of(home_of(launch), launch.resume))
+    return MINUTE - now.second - now.microsecond / 1e6 if young else 0.0
+
+
+def files_of(home: Path, ref: str) -> list[Path]:
+    return sorted(home.glob(f".gemini/tmp/*/chats/session-*-{ref[:8]}.jsonl")) if ref else []
+
+
+def home_of(launch: Launch) -> Path:
+    return Path(launch.env.get("HOME") or os.environ.get("HOME") or "/nonexistent")

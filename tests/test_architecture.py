@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 
 from remuda.domain.events import AgentEvent, Event
 from remuda.domain.lifecycle import PHASE, STATUS, Phase, Status
-from remuda.runtime.config import TEMPLATE, Settings, known_keys, load_settings
+from remuda.runtime.config import TEMPLATE, AgentSettings, RoleSettings, Settings, known_keys, load_settings
 from remuda.store import codec
 
 ROOT = Path(__file__).parents[1]
@@ -87,7 +88,7 @@ def test_the_domain_imports_itself_and_the_standard_library_only() -> None:
     found = {module for path in (SOURCE / "domain").glob("*.py") for module in imported(path)}
     others = {module for module in found if not module.startswith("remuda.domain")}
     assert {module.split(".")[0] for module in others} <= set(sys.stdlib_module_names)
-    assert others <= {"collections.abc", "dataclasses", "enum", "re", "typing"}
+    assert others <= {"collections.abc", "dataclasses", "enum", "fnmatch", "math", "posixpath", "re", "typing"}
 
 
 def test_the_domain_never_waits() -> None:
@@ -166,14 +167,18 @@ def test_every_event_of_an_agent_says_which_and_every_event_is_in_the_union() ->
 def test_every_setting_is_in_the_documentation_and_in_the_template() -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
     assert [key for key in known_keys() if f"`{key}`" not in page] == []
-    assert sorted(set(re.findall(r"^\| `([a-z_.]+)`", page, re.MULTILINE))) == sorted(known_keys())
-    assert [key for key in known_keys() if f"# {key.split('.')[1]} =" not in TEMPLATE] == []
+    assert sorted(set(re.findall(r"^\| `([a-zA-Z_.]+)`", page, re.MULTILINE))) == sorted(known_keys())
+    assert [key for key in known_keys() if f"# {key.rpartition('.')[2]} =" not in TEMPLATE] == []
 
 
 def test_the_template_holds_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "remuda.toml"
-    path.write_text(re.sub(r"^# (\w+ =)", r"\1", TEMPLATE, flags=re.MULTILINE))
-    assert load_settings(path) == Settings()
+    path.write_text(re.sub(r"^# (\w+ =|\[\w+\.\w+\])", r"\1", TEMPLATE, flags=re.MULTILINE))
+    settings = load_settings(path)
+    assert msgspec.structs.replace(settings, roles={}, agents={}) == Settings()
+    assert settings.roles == {"worker": RoleSettings()}
+    (mine,) = settings.agents.values()  # an example: without a command there is nothing to run
+    assert msgspec.structs.replace(mine, command=()) == AgentSettings()
 
 
 # The design's tables, written out once more by hand: a change of one must be a change of both.

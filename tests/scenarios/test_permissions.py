@@ -9,7 +9,6 @@ import pytest
 
 from adapters.web_kit import Site, playbook, site
 from fakes import run
-from remuda.agents import Ask, Launch, Listen, TurnResult
 from remuda.domain.commands import AnswerQuestion, SpawnAgent
 from remuda.domain.errors import Invalid
 from remuda.domain.events import (
@@ -28,7 +27,6 @@ from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import Status
 from remuda.domain.state import Outcome
 from remuda.runtime.config import known_keys, load_settings
-from scenarios.session_kit import Acted, Script
 
 Story = Callable[[Site], Coroutine[Any, Any, None]]
 
@@ -233,20 +231,13 @@ def test_a_long_tool_call_and_an_open_question_are_not_silence(tmp_path: Path) -
 
 
 def test_a_turn_that_is_not_served_is_taken_up_after_the_rest_in_a_fresh_session_and_in_order(tmp_path: Path) -> None:
-    async def limited(_: Acted) -> TurnResult:
-        return TurnResult(Outcome.FAILED, "error", "slow down", Failure.RATE_LIMITED, retry_after=1.0)
-
-    async def served(_: Acted) -> TurnResult:
-        return TurnResult(Outcome.COMPLETED, "end_turn")
-
-    scripts: list[Script] = [limited, served, served]
-
-    async def backend(_: Launch, listen: Listen, ask: Ask) -> Acted:
-        return Acted(listen, ask, scripts)
+    failing = {"fail": {"message": "slow down", "kind": "rate_limited", "retry_after": 1}}
+    book = {"turns": [{"once": True, "do": [failing]}, {"do": [{"recall": True}]}]}
+    (tmp_path / "book.json").write_text(json.dumps(book))
+    options = (("playbook", str(tmp_path / "book.json")),)
 
     async def story(here: Site) -> None:
-        here.runtime.world.backend = lambda _: backend
-        await spawn(here)
+        await here.runtime.spawn(SpawnAgent("worker", "scripted", name="ada", options=options))
         await here.runtime.send("ada", "first")
         await here.runtime.send("ada", "second")
         await here.idle("ada", 3)
@@ -260,6 +251,19 @@ def test_a_turn_that_is_not_served_is_taken_up_after_the_rest_in_a_fresh_session
         ended = [(event.message_id, event.outcome) for event in await log_of(here, TurnEnded)]
         first, second = ended[0][0], ended[2][0]
         assert ended == [(first, Outcome.LIMITED), (first, Outcome.COMPLETED), (second, Outcome.COMPLETED)]
+        assert here.runtime.lines("ada", 1) == ["I have seen 3 prompts in this conversation."]
+
+    told(tmp_path, "", story)
+
+
+def test_any_other_failure_answers_the_message_and_says_what_it_was(tmp_path: Path) -> None:
+    async def story(here: Site) -> None:
+        await spawn(here, {"fail": {"message": "prompt is too long: 9 tokens > 8 maximum", "kind": "context_exceeded"}})
+        await here.idle("ada", 1)
+        (turn,) = await log_of(here, TurnEnded)
+        assert (turn.outcome, turn.failure) == (Outcome.FAILED, Failure.CONTEXT_EXCEEDED)
+        assert "prompt is too long" in turn.error
+        assert here.runtime.agent("ada").queue == ()
 
     told(tmp_path, "", story)
 

@@ -44,7 +44,15 @@ from remuda.domain.commands import (
 from remuda.domain.due import due
 from remuda.domain.effects import Effect, EndSession, GiveAnswer, Key, Rest, RunTurn, StartSession, key
 from remuda.domain.errors import RemudaError
-from remuda.domain.events import Event, MessageQueued, TurnEnded, TurnStarted, UsageRecorded
+from remuda.domain.events import (
+    Event,
+    MessageQueued,
+    SessionEnded,
+    SessionRequested,
+    TurnEnded,
+    TurnStarted,
+    UsageRecorded,
+)
 from remuda.domain.evolve import evolve
 from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import DEAD, Phase
@@ -125,7 +133,7 @@ class Herd(RuleBasedStateMachine):
         self.letters += 1
         self.do(SendMessage(name, f"m{self.letters}", sender, "somebody", text))
 
-    @rule(name=names, ask=st.sampled_from([PauseAgent, StopAgent, HibernateAgent, RetireAgent]))
+    @rule(name=names, ask=st.sampled_from([PauseAgent, StopAgent, HibernateAgent]))
     def rest(self, name: str, ask: Callable[[str], Command]) -> None:
         self.do(ask(name))
 
@@ -133,9 +141,10 @@ class Herd(RuleBasedStateMachine):
     def resume(self, name: str) -> None:
         self.do(ResumeAgent(name))
 
-    @rule(name=names, why=st.sampled_from(["", "it spins"]))
-    def reap(self, name: str, why: str) -> None:
-        self.do(ReapAgent(name, why))
+    @rule(name=names, ask=st.sampled_from([RetireAgent, ReapAgent]), why=st.sampled_from(["", "", "it spins"]))
+    def end(self, name: str, ask: Callable[[str, str], Command], why: str) -> None:
+        if self.project.state.seq > 40:
+            self.do(ask(name, why))
 
     @rule(name=names, phase=st.sampled_from(Phase))
     def change_phase(self, name: str, phase: Phase) -> None:
@@ -217,9 +226,11 @@ class Herd(RuleBasedStateMachine):
     def gone(self, name: str) -> Report:
         return ReportSessionEnded(name, self.epoch(name), "gone", -9)
 
-    @rule(name=names, call=st.integers(0, 6), usage=usages, late=small)
-    def use(self, name: str, call: int, usage: Usage, late: int) -> None:
-        self.do(ReportUsage(name, self.epoch(name) - late // 3, self.turn(name), call, usage))
+    @rule(name=names, usage=usages, late=small, times=st.integers(1, 2))
+    def use(self, name: str, usage: Usage, late: int, times: int) -> None:
+        call = 1 + self.about(name, lambda agent: agent.session.calls if agent.session else 0, 0)
+        for _ in range(times):
+            self.do(ReportUsage(name, self.epoch(name) - late // 3, self.turn(name), call, usage))
 
     @rule(name=names, off=late, turn_off=late)
     def work(self, name: str, off: int, turn_off: int) -> None:
@@ -253,7 +264,7 @@ class Herd(RuleBasedStateMachine):
             self.durable = end
 
     @rule(cleanly=st.booleans(), go_on=st.booleans())
-    def end(self, cleanly: bool, go_on: bool) -> None:
+    def end_the_runtime(self, cleanly: bool, go_on: bool) -> None:
         """Memory is gone, and with it all that was not durable. The next runtime knows the log and nothing else."""
         if cleanly:
             self.do(StopRuntime("it"))
@@ -308,6 +319,23 @@ class Herd(RuleBasedStateMachine):
             assert queued[name] == [each for each in queued[name] if answered[each]] + waiting
 
     @invariant()
+    def an_agent_has_one_session_at_a_time_and_in_it_one_turn_at_a_time(self) -> None:
+        sessions: dict[str, int] = {}
+        turns: dict[str, int] = {}
+        for event in (record.event for record in self.project.log):
+            match event:
+                case SessionRequested():
+                    assert event.agent not in sessions, f"{event} while session {sessions[event.agent]} is not over"
+                    sessions[event.agent] = event.epoch
+                case SessionEnded():
+                    assert sessions.pop(event.agent) == event.epoch
+                case TurnStarted():
+                    assert event.agent not in turns, f"{event} while turn {turns[event.agent]} is not over"
+                    turns[event.agent] = event.turn
+                case TurnEnded():
+                    assert turns.pop(event.agent) == event.turn, f"{event} ends a turn that is another"
+
+    @invariant()
     def nothing_is_delivered_twice_in_one_session(self) -> None:
         assert max(self.delivered.values(), default=0) <= 1
 
@@ -331,6 +359,12 @@ class Herd(RuleBasedStateMachine):
             assert metrics.cumulative_cost_nanousd == sum(usage.cost_nanousd or 0 for usage in mine)
             assert metrics.unpriced_calls == sum(usage.cost_nanousd is None for usage in mine)
             assert all(usage.input_tokens >= 0 and (usage.cost_nanousd or 0) >= 0 for usage in mine)
+
+    @invariant()
+    def no_call_is_counted_twice(self) -> None:
+        events = (record.event for record in self.project.log)
+        calls = [(event.agent, event.epoch, event.call) for event in events if isinstance(event, UsageRecorded)]
+        assert len(calls) == len(set(calls))
 
     @invariant()
     def turns_are_numbered_once_and_upwards(self) -> None:

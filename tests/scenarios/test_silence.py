@@ -20,7 +20,7 @@ from remuda.domain.effects import EndSession, GiveAnswer
 from remuda.domain.failure import Failure
 from remuda.effects import perform
 from scenarios.session_kit import DONE, SILENCE, Acted, Script, Stage
-from simulation.virtual import run_virtually
+from simulation.virtual import run_virtually, time_passes
 
 WISH = Asked("call-1", "bash", '{"command":"ls"}')
 
@@ -80,7 +80,7 @@ def test_an_agent_that_says_nothing_is_given_up_and_killed_and_that_is_told_once
 def test_whoever_keeps_talking_is_not_silent(played: Played) -> None:
     async def talk(session: Acted) -> TurnResult:
         for _ in range(10):
-            await asyncio.sleep(SILENCE - 1)
+            await time_passes(SILENCE - 1)
             session.listen(Text("still here"))
         return DONE
 
@@ -94,7 +94,7 @@ def test_whoever_keeps_talking_is_not_silent(played: Played) -> None:
 def test_a_program_that_tries_its_model_again_by_itself_is_not_silent(played: Played) -> None:
     async def retry(session: Acted) -> TurnResult:
         for attempt in range(3):
-            await asyncio.sleep(SILENCE - 1)
+            await time_passes(SILENCE - 1)
             session.listen(Retry(attempt, Failure.OVERLOADED))
         return DONE
 
@@ -107,11 +107,11 @@ def test_a_program_that_tries_its_model_again_by_itself_is_not_silent(played: Pl
 def test_a_tool_may_take_as_long_as_it_takes_and_its_time_is_told(played: Played) -> None:
     async def use(session: Acted) -> TurnResult:
         session.listen(ToolCall("call-1", "bash", "started", "{}"))
-        await asyncio.sleep(5)
+        await time_passes(5)
         session.listen(ToolCall("call-1", "bash", "started", "{}"))  # some tell again that they are at it
-        await asyncio.sleep(20 * SILENCE)
+        await time_passes(20 * SILENCE)
         session.listen(ToolCall("call-1", "bash", "completed", "{}", "done"))
-        await asyncio.sleep(SILENCE - 1)
+        await time_passes(SILENCE - 1)
         return DONE
 
     async def story(stage: Stage) -> None:
@@ -125,7 +125,7 @@ def test_a_tool_may_take_as_long_as_it_takes_and_its_time_is_told(played: Played
 def test_after_a_long_tool_its_own_silence_begins(played: Played) -> None:
     async def use(session: Acted) -> TurnResult:
         session.listen(ToolCall("call-1", "bash", "started"))
-        await asyncio.sleep(3 * SILENCE)
+        await time_passes(3 * SILENCE)
         session.listen(ToolCall("call-1", "bash", "failed", result="no"))
         return await hang(session)
 
@@ -166,12 +166,12 @@ def test_a_person_may_take_as_long_as_they_take_and_then_the_agents_own_silence_
 
     async def ask(session: Acted) -> TurnResult:
         heard.append(await session.ask(WISH))
-        await asyncio.sleep(SILENCE - 1)  # it thinks about the answer
+        await time_passes(SILENCE - 1)  # it thinks about the answer
         return DONE
 
     async def story(stage: Stage) -> None:
         turn = asyncio.ensure_future(stage.turn())
-        await asyncio.sleep(20 * SILENCE - 1)  # a moment before it is looked at again
+        await time_passes(20 * SILENCE - 1)  # a moment before it is looked at again
         assert not turn.done()
         await answer(stage, allow=True)
         assert isinstance(await turn, ReportTurnEnded)
@@ -187,7 +187,7 @@ def test_one_that_has_its_answer_and_then_says_nothing_is_given_up(played: Playe
 
     async def story(stage: Stage) -> None:
         turn = asyncio.ensure_future(given_up(stage))
-        await asyncio.sleep(5 * SILENCE)
+        await time_passes(5 * SILENCE)
         await answer(stage, allow=False)
         assert (await turn).failure is Failure.SILENT
         assert 6 * SILENCE <= now() <= 7 * SILENCE

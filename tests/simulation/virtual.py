@@ -47,3 +47,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 def run_virtually(story: Coroutine[Any, Any, T]) -> T:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(story)
+
+
+async def time_passes(seconds: float) -> None:
+    """In a story that is run virtually: it takes no time."""
+    assert isinstance(asyncio.get_running_loop(), VirtualLoop), "here it would take as long as it says"
+    await asyncio.sleep(seconds)

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-import msgspec
 import pytest
 
 from remuda.domain.events import AgentEvent, Event
 from remuda.domain.lifecycle import PHASE, STATUS, Phase, Status
-from remuda.runtime.config import TEMPLATE, AgentSettings, RoleSettings, Settings, known_keys, load_settings
+from remuda.runtime.config import TEMPLATE, RoleSettings, Settings, known_keys, load_settings
 from remuda.store import codec
 
 ROOT = Path(__file__).parents[1]
@@ -123,12 +122,13 @@ def test_importing_the_package_brings_nothing_heavy_and_does_nothing(tmp_path: P
 
 
 def sleeps(path: Path) -> Iterator[int]:
-    """Lines that sleep for some time, but for those of a bounded wait for a condition, which is called `until`."""
+    """Lines that sleep for some time, but for those of a bounded wait for a condition, which is called `until`, and of
+    what measures by ticking, which is called `heartbeat`."""
     tree = tree_of(path)
     allowed = {
         id(inner)
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == "until"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in ("until", "heartbeat")
         for inner in ast.walk(node)
     }
     for node in ast.walk(tree):
@@ -139,8 +139,13 @@ def sleeps(path: Path) -> Iterator[int]:
 
 
 def test_no_test_sleeps() -> None:
-    """The simulation's time is virtual: there, a sleep takes no time."""
-    mine = [path for path in PYTHON if path.is_relative_to(ROOT / "tests") and path.parent.name != "simulation"]
+    """Where time is virtual a sleep takes none, and a stand-in for an agent may do as badly as agents do."""
+    elsewhere = {"test_silence.py", "faulty_agent.py"}
+    mine = [
+        path
+        for path in PYTHON
+        if path.is_relative_to(ROOT / "tests") and path.parent.name != "simulation" and path.name not in elsewhere
+    ]
     assert {name_of(path): lines for path in mine if (lines := list(sleeps(path)))} == {}
 
 
@@ -167,18 +172,16 @@ def test_every_event_of_an_agent_says_which_and_every_event_is_in_the_union() ->
 def test_every_setting_is_in_the_documentation_and_in_the_template() -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
     assert [key for key in known_keys() if f"`{key}`" not in page] == []
-    assert sorted(set(re.findall(r"^\| `([a-zA-Z_.]+)`", page, re.MULTILINE))) == sorted(known_keys())
-    assert [key for key in known_keys() if f"# {key.rpartition('.')[2]} =" not in TEMPLATE] == []
+    assert sorted(set(re.findall(r"^\| `([A-Za-z_.]+)`", page, re.MULTILINE))) == sorted(known_keys())
+    assert [
+        key for key in known_keys() if not re.search(rf"^# +{key.rpartition('.')[2]} =", TEMPLATE, re.MULTILINE)
+    ] == []
 
 
 def test_the_template_holds_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "remuda.toml"
-    path.write_text(re.sub(r"^# (\w+ =|\[\w+\.\w+\])", r"\1", TEMPLATE, flags=re.MULTILINE))
-    settings = load_settings(path)
-    assert msgspec.structs.replace(settings, roles={}, agents={}) == Settings()
-    assert settings.roles == {"worker": RoleSettings()}
-    (mine,) = settings.agents.values()  # an example: without a command there is nothing to run
-    assert msgspec.structs.replace(mine, command=()) == AgentSettings()
+    path.write_text(re.sub(r"^# (\w+ =)", r"\1", TEMPLATE, flags=re.MULTILINE))
+    assert load_settings(path) == Settings(roles={"worker": RoleSettings()})
 
 
 # The design's tables, written out once more by hand: a change of one must be a change of both.

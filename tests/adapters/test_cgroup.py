@@ -226,8 +226,8 @@ def test_a_start_that_is_called_off_leaves_nothing(tmp_path: Path, mark: str) ->
             starting = asyncio.ensure_future(
                 start(tmp_path, "import sys; sys.stdin.read()", Heard(), f"{mark}/{ticks}")
             )
-            for _ in range(ticks):
-                await asyncio.sleep(0.0005)
+            ready = asyncio.get_running_loop().time() + ticks * 0.0005
+            await until(lambda ready=ready: asyncio.get_running_loop().time() >= ready)  # type: ignore[misc]
             starting.cancel()
             (result,) = await asyncio.gather(starting, return_exceptions=True)
             if isinstance(result, Child):

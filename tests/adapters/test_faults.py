@@ -19,9 +19,9 @@ from remuda.agents.strays import marked
 from remuda.domain.commands import RetireAgent, SpawnAgent
 from remuda.domain.events import Event, SessionEnded, StatusChanged, TurnEnded
 from remuda.domain.failure import Failure
-from remuda.domain.lifecycle import DEAD, Status
+from remuda.domain.lifecycle import DEAD, Stage, Status
 from remuda.domain.reports import CRASHES_ALLOWED
-from remuda.domain.state import Outcome
+from remuda.domain.state import Agent, Outcome
 from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import make_place
 from remuda.runtime.runtime import Runtime
@@ -60,6 +60,10 @@ class Case:
         await until(lambda: any("\n" in text for text in self.texts("text")))
         return self.texts("text")[0].strip()
 
+    @property
+    def agent(self) -> Agent:
+        return self.runtime.agent("ada")
+
     async def dead(self) -> Event:
         await until(lambda: self.status in DEAD)
         await until(lambda: "ada" not in self.runtime.world.live)
@@ -69,11 +73,10 @@ class Case:
         """Dismiss it and see its session end, within the time that a tree may take to die."""
         began = asyncio.get_running_loop().time()
         await self.runtime.submit(RetireAgent("ada"))
-        while not (ended := await self.all(SessionEnded)):
-            assert asyncio.get_running_loop().time() - began < 5.0
-            await asyncio.sleep(0.01)
+        await until(lambda: self.agent.session is not None and self.agent.session.stage is Stage.ENDED)
+        assert asyncio.get_running_loop().time() - began < 5.0
         assert self.status is Status.RETIRED
-        return ended[-1]
+        return (await self.all(SessionEnded))[-1]
 
 
 @asynccontextmanager
@@ -218,8 +221,8 @@ def test_a_flood_of_lines_is_all_kept_while_the_loop_keeps_its_pace(tmp_path: Pa
 
 
 async def completed(case: Case) -> None:
-    while not (turns := await case.all(TurnEnded)):  # noqa: ASYNC110 - what counts is what the log says
-        await asyncio.sleep(0.05)
+    await until(lambda: case.agent.turns > 0)
+    turns = await case.all(TurnEnded)
     assert [turn.outcome for turn in turns] == [Outcome.COMPLETED]
 
 

@@ -164,7 +164,7 @@ def test_a_look_at_a_thousand_processes_does_not_stop_the_loop() -> None:
     subprocess.run(python(crowd), env={MARK: mark, "PATH": os.environ["PATH"]}, check=True)
 
     async def story() -> tuple[list[float], int]:
-        gaps = [await longest_gap_during(clear(fresh_mark(), None)) for _ in range(5)]
+        gaps = [await heartbeat(clear(fresh_mark(), None)) for _ in range(5)]
         return gaps, len((await clear(mark, None)).killed)
 
     try:
@@ -175,7 +175,7 @@ def test_a_look_at_a_thousand_processes_does_not_stop_the_loop() -> None:
     assert min(gaps) < 0.05, f"seconds without a turn: {gaps}"  # the least disturbed by others on the machine
 
 
-async def longest_gap_during(work: Coroutine[Any, Any, object]) -> float:
+async def heartbeat(work: Coroutine[Any, Any, object]) -> float:
     working = asyncio.create_task(work)
     longest, before = 0.0, time.monotonic()
     while not working.done():

@@ -293,7 +293,12 @@ class AcpSession:
             try:
                 self._take(decode(heard))
             except AgentFault as fault:
-                self._break(fault)
+                if not self._has_exited():  # else one it left behind spoke, and its exit is the reason that counts
+                    self._break(fault)
+
+    def _has_exited(self) -> bool:
+        child: Child | None = getattr(self, "child", None)  # it may speak before we were told that it has started
+        return child is not None and child.exited
 
     def _take(self, message: Message) -> None:
         match message:

@@ -121,6 +121,11 @@ class Child:
         else:
             stdin.write(line.encode() + b"\n")
 
+    @property
+    def exited(self) -> bool:
+        """Whether the process itself is gone. What it started may still write to its pipes."""
+        return self._pipes.exited
+
     def evidence(self) -> str:
         return self._pipes.evidence()
 

@@ -12,6 +12,7 @@ from remuda.cli.call import width, write_out
 from remuda.cli.project import project
 from remuda.cli.say import json_option
 from remuda.domain.errors import Invalid
+from remuda.runtime.compose import rows
 from remuda.runtime.config import load_settings
 from remuda.views.backends import backend, backends_text
 
@@ -33,4 +34,4 @@ def _rows() -> Mapping[str, Row]:
         place = project()
     except Invalid:
         return CATALOG
-    return load_settings(place.settings).rows()
+    return rows(load_settings(place.settings))

@@ -18,6 +18,7 @@ from remuda.cli.call import NotUp, colour, exchange
 from remuda.cli.project import project
 from remuda.cli.say import json_option, out, out_json
 from remuda.domain.errors import Conflict, Invalid, RemudaError
+from remuda.runtime.compose import rows
 from remuda.runtime.config import load_settings
 from remuda.runtime.place import Hold, Place, check_log, find_holder
 from remuda.store.repair import examine, repair
@@ -123,7 +124,7 @@ def _settings(place: Place) -> Finding:
 
 def _agents(place: Place) -> Finding:
     try:
-        seen = look(load_settings(place.settings).rows())
+        seen = look(rows(load_settings(place.settings)))
     except RemudaError:  # told above
         seen = look(CATALOG)
     real = any(each.path for each in seen if each.name != "scripted")

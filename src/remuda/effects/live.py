@@ -160,6 +160,9 @@ class Live:
             forget(self)
             self.close()
         detail, failure = self.fault or (describe(ended), Failure.CRASHED)
+        if failure is Failure.MALFORMED and (ended.returncode or 0) > 0:
+            # It had died by itself; what nobody could read came out after that.
+            detail, failure = f"{describe(ended)}; {detail}", Failure.CRASHED
         self._tell(ReportSessionEnded(self.agent, self.epoch, detail, ended.returncode, failure))
 
     async def end(self, *, gentle: bool) -> Ended:

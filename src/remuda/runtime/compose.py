@@ -3,18 +3,19 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from remuda.agents import catalog, orphans, process
+from remuda.agents.catalog import Custom, Row
 from remuda.domain.commands import Command, Report, StartRuntime, StopRuntime
-from remuda.domain.errors import Refused
+from remuda.domain.errors import Invalid, Refused
 from remuda.domain.state import State
 from remuda.effects import perform
 from remuda.effects.world import World
 from remuda.runtime.batch import Reply
-from remuda.runtime.config import load_settings
+from remuda.runtime.config import Settings, load_settings
 from remuda.runtime.hands import Hands
 from remuda.runtime.ids import new_id
 from remuda.runtime.loop import Loop
@@ -54,10 +55,18 @@ async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
             await store.close()
 
 
+def rows(settings: Settings) -> Mapping[str, Row]:
+    """Every program that can run an agent in this project: those we know, and the user's own."""
+    for name, own in settings.agents.items():
+        if not own.command and name not in catalog.CATALOG:
+            raise Invalid(f"the setting agents.{name} needs a command: Remuda knows no program of that name")
+    return catalog.with_custom({name: Custom(own.command, own.env, own.title) for name, own in settings.agents.items()})
+
+
 def assemble(place: Place, store: Store, state: State) -> Runtime:
     """Wire the parts together and set the loop going."""
     settings = load_settings(place.settings)
-    backend = catalog.backends(settings.rows())
+    backend = catalog.backends(rows(settings))
 
     def submit(command: Command) -> Reply:
         return loop.submit(command)

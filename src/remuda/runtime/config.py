@@ -3,13 +3,11 @@
 import difflib
 import math
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
 import msgspec
 
-from remuda.agents.catalog import CATALOG, Custom, Row, with_custom
 from remuda.domain.errors import Invalid
 from remuda.domain.permission import Policy, Ruling
 from remuda.effects.world import DEFAULT_SILENCE
@@ -55,11 +53,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     roles: dict[str, RoleSettings] = {}
     agents: dict[str, AgentSettings] = {}
 
-    def rows(self) -> Mapping[str, Row]:
-        """Every program that can run an agent here."""
-        custom = {name: Custom(own.command, own.env, own.title) for name, own in self.agents.items()}
-        return with_custom(custom)
-
     def policy(self, role: str) -> Policy:
         said = self.roles.get(role, RoleSettings())
         return Policy(said.allow, said.ask, said.deny, said.default, said.outside)
@@ -74,7 +67,7 @@ TEMPLATE = """\
 [turns]
 # silence_seconds = 900   # a turn without a sign of life for so long is given up; tools and questions do not count
 
-# [roles.worker]          # what agents of a role may do: "tool" or "tool:path", with * and ?
+[roles.worker]            # what agents of a role may do: "tool" or "tool:path", with * and ?
 # allow = []
 # ask = []                # asked of you: `remuda answer`
 # deny = []
@@ -84,9 +77,9 @@ TEMPLATE = """\
 # network = true          # in the sandbox; without it loopback is cut off as well
 
 # [agents.mine]           # a program of your own that speaks ACP; `remuda agents` lists it
-# command = ["my-agent", "--acp"]
-# env = []                # names of variables that may pass to it: nothing else of your environment does
-# title = ""
+#   command = ["my-agent", "--acp"]
+#   env = []              # names of variables that may pass to it: nothing else of your environment does
+#   title = ""
 
 [output]
 # lines = 100             # recent lines of output kept in memory for each live agent
@@ -104,9 +97,6 @@ def load_settings(path: Path) -> Settings:
         settings = msgspec.toml.decode(data, type=Settings)
     except (msgspec.MsgspecError, ValueError) as error:
         raise Invalid(f"{path}: {_in_words(str(error))}") from error
-    for name, own in settings.agents.items():
-        if not own.command and name not in CATALOG:
-            raise Invalid(f"{path}: agents.{name} needs a command: Remuda knows no program of that name")
     if not 1 <= settings.output.lines <= 100_000:
         raise Invalid(f"{path}: output.lines must be from 1 to 100000, not {settings.output.lines}")
     if not 0 < settings.turns.silence_seconds < math.inf:  # also not nan, which TOML can write

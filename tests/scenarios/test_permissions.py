@@ -69,6 +69,16 @@ def marks(folder: Path) -> set[str]:
 # --- rules ---
 
 
+def test_remudas_own_files_are_nobodys_to_change_whatever_the_rules_say(tmp_path: Path) -> None:
+    async def story(here: Site) -> None:
+        paths = {"log": ".remuda/remuda.db", "folder": ".remuda", "rules": "remuda.toml", "other": "remuda.txt"}
+        await spawn(here, *(ask("Write", path, mark) for mark, path in paths.items()))
+        await here.until(lambda: here.runtime.agent("ada").turns == 1)
+        assert marks(tmp_path) == {"log.denied", "folder.denied", "rules.denied", "other.allowed"}
+
+    told(tmp_path, '[roles.worker]\nallow = ["Write"]\n', story)
+
+
 def test_by_default_files_of_the_project_may_be_written_and_others_not_and_nobody_is_asked(tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()

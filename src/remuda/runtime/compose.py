@@ -20,7 +20,7 @@ from remuda.runtime.hands import Hands
 from remuda.runtime.ids import new_id
 from remuda.runtime.loop import Loop
 from remuda.runtime.place import Hold, Place, check_log, find_place, make_place
-from remuda.runtime.runtime import Runtime, environment, sandbox
+from remuda.runtime.runtime import Runtime, environment, policy, sandbox
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
 from remuda.watch.obituary import obituary
@@ -82,7 +82,7 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         tell=tell,
         clock=time.time,
         environment=environment(place),
-        policy=settings.policy,
+        policy=policy(place, settings),
         sandbox=sandbox(place, settings),
         silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,

@@ -12,6 +12,7 @@ from remuda.domain.commands import Command, SendMessage, SpawnAgent
 from remuda.domain.decide import COORDINATOR, find
 from remuda.domain.errors import Refused
 from remuda.domain.events import AgentSpawned
+from remuda.domain.permission import Policy
 from remuda.domain.state import Agent, Sender
 from remuda.effects.world import World
 from remuda.runtime.batch import Accepted
@@ -85,6 +86,18 @@ class Runtime:
         live = self.world.live.get(name)
         recent = live.ring.last(count) if live is not None else []
         return recent if len(recent) == count else last_lines(self.place.transcripts, name, count)
+
+
+def policy(place: Place, settings: Settings) -> Callable[[str], Policy]:
+    """By role. Remuda's own files are nobody's to change: who could write them could write its own rules."""
+    root = place.root.resolve()
+    own = (f"*:{root / place.state.name}", f"*:{root / place.state.name}/*", f"*:{root / place.settings.name}")
+
+    def of(role: str) -> Policy:
+        said = settings.policy(role)
+        return replace(said, deny=(*said.deny, *own))
+
+    return of
 
 
 def sandbox(place: Place, settings: Settings) -> Callable[[str], Sandbox | None]:

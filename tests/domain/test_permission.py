@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from remuda.domain.permission import Judgement, Policy, Ruling, judge
 
-HOME = "/work"
+HOME = "/project"
 ALLOW, ASK, DENY = Ruling.ALLOW, Ruling.ASK, Ruling.DENY
 STRICTNESS = {ALLOW: 0, ASK: 1, DENY: 2}
 
@@ -22,8 +22,8 @@ rules = st.sampled_from(
         "write",
         "WRITE",
         "w*",
-        "write:/work/*",
-        "write:/work/secret/*",
+        "write:/project/*",
+        "write:/project/secret/*",
         "write:/etc/*",
         "*:/*",
         "write:",
@@ -88,11 +88,11 @@ def test_a_star_crosses_folders() -> None:
     "path",
     [
         "/etc/passwd",
-        "/work-evil/x",
-        "/workshop",
+        "/project-evil/x",
+        "/projectshop",
         "/",
-        "/work/../etc/passwd",
-        "/work/a/../../etc",
+        "/project/../etc/passwd",
+        "/project/a/../../etc",
         "//etc/x",
         "relative",
     ],
@@ -104,17 +104,18 @@ def test_what_is_not_in_the_folder_is_outside_however_it_is_written(path: str) -
 
 
 @pytest.mark.parametrize(
-    "path", ["/work", "/work/", "/work/a.py", "/work/./b", "/work/a/../b", "//work//a", "/x/../work/a"]
+    "path",
+    ["/project", "/project/", "/project/a.py", "/project/./b", "/project/a/../b", "//project//a", "/x/../project/a"],
 )
 def test_what_is_in_the_folder_is_inside_however_it_is_written(path: str) -> None:
     assert ruling(Policy(), "write", path) is ALLOW
 
 
 def test_a_folder_may_be_written_in_any_way_and_be_the_root() -> None:
-    for folder in ("/work/", "/x/../work", "//work"):
-        assert judge(Policy(), "write", ("/work/a",), [folder]).ruling is ALLOW
+    for folder in ("/project/", "/x/../project", "//project"):
+        assert judge(Policy(), "write", ("/project/a",), [folder]).ruling is ALLOW
     assert judge(Policy(), "write", ("/anywhere",), ["/"]).ruling is ALLOW
-    assert judge(Policy(), "write", ("/work/a",), []).ruling is DENY
+    assert judge(Policy(), "write", ("/project/a",), []).ruling is DENY
 
 
 def test_an_allow_rule_that_names_the_path_reaches_outside_wherever_it_stands_in_the_list() -> None:
@@ -136,7 +137,7 @@ def test_what_is_outside_is_never_ruled_more_mildly_than_inside() -> None:
 
 def test_a_deny_rule_is_not_slipped_past_by_another_way_to_write_the_path() -> None:
     policy = Policy(deny=(f"write:{HOME}/secret/*",), outside=ALLOW)
-    for path in ("/work/secret/a", "/work/src/../secret/a", "//work/secret/a", "/work//secret/./a"):
+    for path in ("/project/secret/a", "/project/src/../secret/a", "//project/secret/a", "/project//secret/./a"):
         assert ruling(policy, "write", path) is DENY
 
 
@@ -174,7 +175,9 @@ def test_an_ask_rule_never_lets_anything_through_unasked(policy: Policy, tool: s
 def test_outside_is_never_allowed_unless_a_rule_with_a_path_allows_it(policy: Policy, tool: str, path: str) -> None:
     strict = Policy(policy.allow, policy.ask, policy.deny, policy.default, DENY)
     if not inside(path) and ruling(strict, tool, path) is ALLOW:
-        assert any(rule in ("*:/*", "write:/etc/*", "write:/work/*", "write:/work/secret/*") for rule in policy.allow)
+        assert any(
+            rule in ("*:/*", "write:/etc/*", "write:/project/*", "write:/project/secret/*") for rule in policy.allow
+        )
         without = tuple(rule for rule in policy.allow if not rule.partition(":")[2])
         assert ruling(Policy(without, policy.ask, policy.deny, policy.default, DENY), tool, path) is not ALLOW
 

@@ -65,7 +65,9 @@ def test_without_the_network_not_even_loopback_is_left(tmp_path: Path, network: 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         code = f"import socket; socket.create_connection(('127.0.0.1', {port}), timeout=5); print('connected')"
-        done = run(tmp_path, sys.executable, "-I", "-S", "-c", code, network=network)
+        # Not the one of .venv: the project may be cloned below /tmp, of which the sandbox has its own.
+        python = str(Path(sys.executable).resolve())
+        done = run(tmp_path, python, "-I", "-S", "-c", code, network=network)
     assert (done.returncode == 0, "connected" in done.stdout) == (network, network)
 
 

@@ -69,7 +69,10 @@ def test_a_flood_that_is_taken_in_slowly_keeps_nobody_else_from_the_loop(tmp_pat
 
 @both_loops
 def test_a_child_that_writes_faster_than_we_take_waits(tmp_path: Path, run: Run) -> None:
-    """What the child could write is what we took, the pipe's size, and one read: it does not pile up here."""
+    """What the child could write is what we took, what the kernel holds, and one read: it does not pile up here.
+
+    How much the kernel holds differs between systems; a child that is not held back is soon many megabytes ahead.
+    """
 
     async def story() -> tuple[int, int]:
         taken = 0
@@ -89,15 +92,15 @@ def test_a_child_that_writes_faster_than_we_take_waits(tmp_path: Path, run: Run)
             "    os.pwrite(count, b'%d' % written, 0)\n"
         )
         child = await Child.start(python(code), launch_in(tmp_path), slow, lambda _: None)
-        await until(lambda: taken > 60_000)
+        await until(lambda: taken > 300_000)
         written = int(counter.read_bytes())
         ahead = written - taken
         await child.end(gentle=False)
         return written, ahead
 
     written, ahead = run(story())
-    assert written > 60_000
-    assert ahead < 500_000
+    assert written > 300_000
+    assert ahead < 1_000_000
 
 
 @both_loops

@@ -24,17 +24,19 @@ async def start_session(world: World, effect: StartSession) -> Report:
     live = Live(effect.agent, effect.epoch, transcript=transcript, tell=world.tell, clock=world.clock)
     live.token = secrets.token_urlsafe(24)
     live.questions = Questions(effect.agent, world.policy(effect.role), [str(world.root)], live.put_question)
+    loan = world.loan(effect, live.token)
     launch = Launch(
         agent=effect.agent,
         epoch=effect.epoch,
         backend=effect.backend,
         cwd=world.root,
         mark=f"{world.mark}/{effect.agent}/{effect.epoch}",
-        env=world.environment(effect.agent, live.token),
+        env={**world.environment(effect.agent, live.token), **loan.env},
         model=effect.model,
         instructions=effect.instructions,
         resume=effect.resumes,
-        options=effect.options,
+        mcp_servers=loan.mcp_servers,
+        options=(*loan.options, *effect.options),
         sandbox=world.sandbox(effect.role),
     )
     try:

@@ -5,13 +5,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from remuda.agents import Backend, Sandbox
+from remuda.agents import Backend, McpServer, Sandbox
 from remuda.domain.commands import Report
+from remuda.domain.effects import StartSession
 from remuda.domain.permission import Policy
 from remuda.effects.live import Live
 from remuda.store.output import DEFAULT_LINES
 
 DEFAULT_SILENCE = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Loan:
+    """What a session is given for as long as it lives: tool servers, variables, options of its backend."""
+
+    mcp_servers: tuple[McpServer, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    options: tuple[tuple[str, str], ...] = ()
+
+
+# Asked for each session that starts, with the token by which its process will be known.
+Lend = Callable[[StartSession, str], Loan]
 
 
 @dataclass(slots=True)
@@ -28,6 +42,15 @@ class World:
     output_lines: int = DEFAULT_LINES
     silence: float = DEFAULT_SILENCE  # seconds in a turn without a sign of life, from tools and people apart
     live: dict[str, Live] = field(default_factory=dict)
+    lenders: list[Lend] = field(default_factory=list)  # tools, meter, gateway: who serves them here adds itself
+
+    def loan(self, effect: StartSession, token: str) -> Loan:
+        loans = [lend(effect, token) for lend in self.lenders]
+        return Loan(
+            tuple(server for loan in loans for server in loan.mcp_servers),
+            {name: value for loan in loans for name, value in loan.env.items()},
+            tuple(option for loan in loans for option in loan.options),
+        )
 
     def forget(self, live: Live) -> None:
         if self.live.get(live.agent) is live:

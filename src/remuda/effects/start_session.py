@@ -36,7 +36,7 @@ async def start_session(world: World, effect: StartSession) -> Report:
         instructions=effect.instructions,
         resume=effect.resumes,
         mcp_servers=loan.mcp_servers,
-        options=(*loan.options, *effect.options),
+        options=(*effect.options, *loan.options),  # what is lent counts: it is how a session is measured and bounded
         sandbox=world.sandbox(effect.role),
     )
     try:

@@ -123,23 +123,31 @@ class ClaudeSession:
         if self._replies.fault:
             raise self._replies.fault
         self._asked = str(uuid.uuid4())
-        self._turn = asyncio.get_running_loop().create_future()
+        self._turn = turn = asyncio.get_running_loop().create_future()
+        turn.add_done_callback(self._rest)
         try:
             self.child.send(prompt(text, self._asked))
-            return await self._turn
+            return await asyncio.shield(turn)  # who waits may leave; the program is in its turn until it says its end
         except RemudaError:
             self._report(self._reading.give_up())
             raise
-        finally:
-            self._turn = None
-            self._asked = ""
+
+    def _rest(self, turn: "asyncio.Future[TurnResult]") -> None:
+        self._turn = None
+        self._asked = ""
+        turn.exception()  # it is told to who waits, if anybody still does
 
     async def cancel(self) -> None:
         if self._turn and not self._replies.fault:
             self.child.send(control(0, "interrupt"))  # nobody waits for the reply: the turn's end is the answer
 
     async def end(self, *, gentle: bool) -> Ended:
-        return await self.child.end(gentle=gentle)
+        return await self.child.end(gentle=gentle, cancel=self._stop_turn)
+
+    async def _stop_turn(self) -> None:
+        if self._turn:
+            await self.cancel()
+            await asyncio.wait({self._turn})
 
     async def gone(self) -> Ended:
         return await self.child.gone()

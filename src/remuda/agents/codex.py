@@ -120,20 +120,27 @@ class CodexSession:
     async def prompt(self, text: str) -> TurnResult:
         if self._turn:
             raise Conflict("a turn is running in this session; wait for its end or cancel it")
-        self._turn = asyncio.get_running_loop().create_future()
+        self._turn = turn = asyncio.get_running_loop().create_future()
+        turn.add_done_callback(self._rest)
         self._cancelled = False
         try:
-            started = await self._replies.ask(lambda number: self._start(number, text))
-            if isinstance(started, RpcError):
-                return TurnResult(Outcome.FAILED, "error", started.message, Failure.MODEL_ERROR)
-            return await self._turn
+            self._replies.send(lambda number: self._start(number, text)).add_done_callback(self._started)
+            return await asyncio.shield(turn)  # who waits may leave; codex is in its turn until it says its end
         except RemudaError:
+            turn.cancel()
             self._report(self._reading.give_up())
             raise
-        finally:
-            self._turn = None
-            self._turn_id = ""
-            self._early.clear()
+
+    def _started(self, reply: "asyncio.Future[RpcResult | RpcError]") -> None:
+        if reply.exception() is None and isinstance(refused := reply.result(), RpcError):
+            self._end_turn(TurnResult(Outcome.FAILED, "error", refused.message, Failure.MODEL_ERROR))
+
+    def _rest(self, turn: "asyncio.Future[TurnResult]") -> None:
+        self._turn = None
+        self._turn_id = ""
+        self._early.clear()
+        if not turn.cancelled():
+            turn.exception()  # it is told to who waits, if anybody still does
 
     async def steer(self, text: str) -> None:
         """Tell the agent something while its turn runs. Raises Conflict when none does."""
@@ -150,7 +157,12 @@ class CodexSession:
         self._cancelled = self._turn is not None
 
     async def end(self, *, gentle: bool) -> Ended:
-        return await self.child.end(gentle=gentle)
+        return await self.child.end(gentle=gentle, cancel=self._stop_turn)
+
+    async def _stop_turn(self) -> None:
+        if self._turn:
+            await self.cancel()
+            await asyncio.wait({self._turn})
 
     async def gone(self) -> Ended:
         return await self.child.gone()
@@ -227,6 +239,9 @@ class CodexSession:
         self._questions.withdraw_all()
         if result.failure is Failure.CANCELLED:
             self._tell("thread/backgroundTerminals/clean")  # else an interrupted command runs on
+        self._end_turn(result)
+
+    def _end_turn(self, result: TurnResult) -> None:
         if self._turn and not self._turn.done():
             self._turn.set_result(result)
 

@@ -38,16 +38,19 @@ class Awaited(Generic[T]):
 
     async def ask(self, send: Callable[[int], None]) -> T:
         """Send under a fresh number and wait for its reply, or for the fault that makes one impossible."""
+        return await self.send(send)
+
+    def send(self, send: Callable[[int], None]) -> "asyncio.Future[T]":
+        """It is sent when this returns: what is sent afterwards, such as a cancel, comes after it."""
         if self.fault:
             raise self.fault
         self._asked += 1
         number = self._asked
-        self._waiting[number] = asyncio.get_running_loop().create_future()
-        try:
-            send(number)
-            return await self._waiting[number]
-        finally:
-            del self._waiting[number]
+        reply: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        reply.add_done_callback(lambda _: self._waiting.pop(number))
+        self._waiting[number] = reply
+        send(number)
+        return reply
 
     def resolve(self, number: int, reply: T) -> None:
         waiting = self._waiting.get(number)

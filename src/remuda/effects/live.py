@@ -171,8 +171,6 @@ class Live:
         if self.session is None:
             ended = Ended(None, "it never started")
         else:
-            if gentle:
-                await self.session.cancel()
             ended = await self.session.end(gentle=gentle)
         self.close()
         return ended

@@ -72,14 +72,18 @@ def _session_failed(draft: Draft, report: ReportSessionFailed) -> None:
 
 def _session_ended(draft: Draft, report: ReportSessionEnded) -> None:
     assert draft.agent.session is not None
-    crashed = draft.agent.session.stage is not Stage.ENDING
+    unasked = draft.agent.session.stage is not Stage.ENDING
+    limit = _passing(report.failure) if unasked and draft.agent.turn is not None else None
+    crashed = unasked and limit is None  # a service that has no room is no fault of the session that asked it
     detail = tidy(report.detail)
     draft.emit(SessionEnded(report.agent, report.epoch, detail, report.returncode, crashed, report.failure))
-    draft.cut_turn(Outcome.LOST, detail)
+    draft.cut_turn(Outcome.LIMITED if limit else Outcome.LOST, detail)
     if crashed and draft.agent.crashes >= CRASHES_ALLOWED:
         times = f"its session died {draft.agent.crashes} times in a row; the last time: {detail}"
         draft.move(Status.FAILED, times)
         return
+    if limit:
+        _begin_rest(draft, limit, None)
     if draft.agent.status is Status.WORKING:
         draft.move(Status.READY, detail)
     draft.renew_or_wake()
@@ -87,8 +91,8 @@ def _session_ended(draft: Draft, report: ReportSessionEnded) -> None:
 
 def _turn_ended(draft: Draft, report: ReportTurnEnded) -> None:
     assert draft.agent.turn is not None
-    passes = report.failure is not None and REMEDY[report.failure].passes
-    outcome = Outcome.LIMITED if passes else report.outcome
+    limit = _passing(report.failure)
+    outcome = Outcome.LIMITED if limit else report.outcome
     draft.emit(
         TurnEnded(
             report.agent,
@@ -101,22 +105,26 @@ def _turn_ended(draft: Draft, report: ReportTurnEnded) -> None:
             report.failure,
         )
     )
-    if passes and report.failure is not None:
-        _begin_rest(draft, report.failure, report.retry_after)
+    if limit:
+        _begin_rest(draft, limit, report.retry_after)
+        # The message is given again in a fresh session: this one has read it already.
+        draft.emit(SessionEndRequested(report.agent, report.epoch, str(limit)))
     draft.move(Status.READY, f"turn {report.turn} {outcome}")
     wake(draft)
 
 
+def _passing(failure: Failure | None) -> Failure | None:
+    """The failure, if it goes away by itself."""
+    return failure if failure is not None and REMEDY[failure].passes else None
+
+
 def _begin_rest(draft: Draft, failure: Failure, retry_after: float | None) -> None:
-    """The message is given again later, and in a fresh session: this one has read it already."""
     agent = draft.agent
-    assert agent.session is not None
     seconds = FIRST_REST * 2 ** min(agent.limits, DOUBLINGS)
     if retry_after is not None and not isnan(retry_after):
         seconds = retry_after
     until = draft.now + min(max(seconds, SHORTEST_REST), LONGEST_REST)
     draft.emit(RestBegan(agent.name, until, failure))
-    draft.emit(SessionEndRequested(agent.name, agent.session.epoch, str(failure)))
 
 
 def _rested(draft: Draft, report: ReportRested) -> None:

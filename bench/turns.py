@@ -4,6 +4,11 @@ From the message at the door to the durable end of the turn in the log: mail, tu
 all written on the way. The real programs speak to the scripted model, which runs in a process of its own and is quicker
 than any model: each answer takes half a second. Both sides take turns, each in a conversation of its own.
 
+Three figures for each: the difference between the two sides in milliseconds and in percent, which on a machine that has
+other things to do is mostly about those; and what passed while the program waited for us, read off the wire of the very
+same turns: from the message at the door to the prompt on its stdin, from each of its questions to the answer, and from
+its last word to the durable end of the turn.
+
 A program that is not installed (`make agents`) is left out, and it is said.
 """
 
@@ -15,7 +20,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +40,7 @@ from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import make_place
 from remuda.runtime.runtime import Runtime
 from remuda.store import follow
+from remuda.store.transcript import session_path, wire_path
 
 TURNS = 40
 REAL_TURNS = 12
@@ -60,6 +66,13 @@ STEPS = (
 )
 WORK = f"Please do this. [[model: {json.dumps(STEPS)}]]"
 
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    seconds: list[float]  # of each turn
+    waited: list[float]  # seconds of it in which the program waited for us
+
+
 Turn = Callable[[str], Awaitable[None]]
 Bare = Callable[[Path], AbstractAsyncContextManager[Turn]]
 Lent = tuple[Mapping[str, str], tuple[tuple[str, str], ...]]
@@ -67,7 +80,7 @@ Lent = tuple[Mapping[str, str], tuple[tuple[str, str], ...]]
 
 def figures() -> list[Figure]:
     ours, theirs = uvloop.run(taking_turns("scripted", bare_scripted, "Good morning.", TURNS))
-    figures = [in_milliseconds("scripted", ours, theirs)]
+    figures = [in_milliseconds("scripted", ours.seconds, theirs), waited("scripted", ours)]
     with scripted_model() as url:
         for name in MODELS:
             figures += real(name, url)
@@ -91,12 +104,21 @@ def in_percent(name: str, ours: Sequence[float], theirs: Sequence[float]) -> Fig
     return Figure(f"turns.share_{name}", value, "%", spread(added), peer, "≤ 5 %", value <= 5)
 
 
+def waited(name: str, ours: Ours) -> Figure:
+    values = [each * 1000 for each in ours.waited]
+    shares = [each / whole * 100 for each, whole in zip(ours.waited, ours.seconds, strict=True)]
+    peer = f"of turns of {median(ours.seconds) * 1000:.0f} ms; that is {median(shares):.2g} % of them"
+    value = median(values)
+    ok = value <= 30 and (median(shares) <= 5 or name == "scripted")
+    return Figure(f"turns.waits_for_us_{name}", value, "ms", spread(values), peer, "≤ 30 ms and ≤ 5 %", ok)
+
+
 # --- taking turns ---
 
 
 async def taking_turns(
     name: str, bare: Bare, prompt: str, turns: int, lent: Lent | None = None
-) -> tuple[list[float], list[float]]:
+) -> tuple[Ours, list[float]]:
     with tempfile.TemporaryDirectory(prefix="remuda-bench-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
         make_place(folder)
@@ -108,11 +130,14 @@ async def taking_turns(
             await runtime.spawn(SpawnAgent("worker", name, "bench", model=MODELS.get(name, ""), options=options))
             ours: list[float] = []
             theirs: list[float] = []
+            spans: list[tuple[float, float]] = []
             for number in range(turns + 1):
-                sides = ((ours, partial(through, runtime)), (theirs, bare_turn))
+                sides = ((ours, partial(through, runtime, spans)), (theirs, bare_turn))
                 for taken, turn in sides if number % 2 else sides[::-1]:  # what comes second may find it warm
                     taken.append(await seconds(turn(prompt)))
-            return ours[1:], theirs[1:]  # the first waits for the session to start
+            wire = wire_path(session_path(runtime.place.transcripts, "bench", 1)).read_bytes()
+            waits = [waiting(wire, *span) for span in spans]
+            return Ours(ours[1:], waits[1:]), theirs[1:]  # the first waits for the session to start
 
 
 async def seconds(turn: Awaitable[None]) -> float:
@@ -121,12 +146,24 @@ async def seconds(turn: Awaitable[None]) -> float:
     return time.perf_counter() - began
 
 
-async def through(runtime: Runtime, prompt: str) -> None:
+def waiting(wire: bytes, began: float, ended: float) -> float:
+    """Seconds of a turn in which the program had said all that it had to say for the time being, and we had not."""
+    lines = [json.loads(line) for line in wire.splitlines()]
+    total, before = 0.0, began
+    for line in (each for each in lines if began <= each["at"] <= ended):
+        total += line["at"] - before if line["side"] == "remuda" else 0.0
+        before = line["at"]
+    return total + ended - before
+
+
+async def through(runtime: Runtime, spans: list[tuple[float, float]], prompt: str) -> None:
     """Send it, and follow the log as any reader of it would until the turn's end stands there."""
+    began = time.time()
     sent = await runtime.send("bench", prompt)
     async for record in follow(runtime.store, sent.seq):
         if isinstance(record.event, TurnEnded):
             assert record.event.outcome is Outcome.COMPLETED, record.event
+            spans.append((began, time.time()))
             return
 
 
@@ -170,15 +207,17 @@ def real(name: str, url: str) -> list[Figure]:
         env = {**kept, "HOME": home, "PATH": path}
         done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    ours, theirs = json.loads(done.stdout)
-    return [in_milliseconds(name, ours, theirs), in_percent(name, ours, theirs)]
+    (seconds, waits), theirs = json.loads(done.stdout)
+    ours = Ours(seconds, waits)
+    return [in_milliseconds(name, seconds, theirs), in_percent(name, seconds, theirs), waited(name, ours)]
 
 
 def measure(name: str, url: str) -> None:
     env, options = metered(CATALOG[name], url, "bench")
     lent = ({**env, **SWITCHES.get(name, {}), "HOME": os.environ["HOME"]}, options)
     turns = taking_turns(name, lambda folder: bare_program(name, folder, lent), WORK, REAL_TURNS, lent)
-    sys.stdout.write(json.dumps(uvloop.run(turns)))
+    ours, theirs = uvloop.run(turns)
+    sys.stdout.write(json.dumps([[ours.seconds, ours.waited], theirs]))
 
 
 @asynccontextmanager

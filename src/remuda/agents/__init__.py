@@ -102,7 +102,16 @@ class Retry:
     seconds: float = 0.0  # until it tries
 
 
-Update = Wire | Text | Thought | ToolCall | ModelCall | Retry
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A command of the user's that the program runs at certain points, and that may forbid what comes next."""
+
+    name: str  # the point, and the tool if it is about one: PreToolUse:Bash
+    status: Literal["passed", "blocked", "failed"]
+    text: str = ""  # what it had to say
+
+
+Update = Wire | Text | Thought | ToolCall | ModelCall | Retry | Hook
 Listen = Callable[[Update], None]
 
 

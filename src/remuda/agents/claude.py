@@ -233,7 +233,8 @@ def command(launch: Launch, ref: str) -> tuple[tuple[str, ...], dict[str, str]]:
     flags, declared = options_of("claude", OPTIONS, launch.options)
     env = {**SWITCHES, **environment(launch.mcp_servers, alias), **declared, **launch.env}
     argv = [find(PROGRAM, env), "-p", "--verbose", "--output-format", "stream-json", "--input-format", "stream-json"]
-    argv += ["--include-partial-messages", "--permission-prompt-tool", "stdio", "--disallowedTools", NOT_OFFERED]
+    argv += ["--include-partial-messages", "--include-hook-events"]
+    argv += ["--permission-prompt-tool", "stdio", "--disallowedTools", NOT_OFFERED]
     argv += ["--resume", launch.resume] if launch.resume else []
     argv += ["--fork-session"] if launch.resume and launch.fork else []
     argv += ["--session-id", ref] if ref != launch.resume else []

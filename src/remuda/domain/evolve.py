@@ -149,9 +149,15 @@ def _rest_ended(agent: Agent, _event: RestEnded, _at: float) -> Agent:
     return agent._replace(rest_until=0.0)
 
 
+QUESTIONS_KEPT = 200  # of one agent in one turn, those of sessions before this one among them
+
+
 def _question_asked(agent: Agent, event: QuestionAsked, at: float) -> Agent:
-    others = (each for each in agent.questions if each.id != event.question.id)
-    return agent._replace(questions=(*others, event.question), active_at=at)
+    others = [each for each in agent.questions if each.id != event.question.id]
+    # Nobody waits for those any more. How many wait at once is bounded where they are put.
+    idle = [each for each in others if each.given or each.epoch != event.epoch]
+    over = set(idle[: max(0, len(others) + 1 - QUESTIONS_KEPT)])
+    return agent._replace(questions=(*(each for each in others if each not in over), event.question), active_at=at)
 
 
 def _question_answered(agent: Agent, event: QuestionAnswered, _at: float) -> Agent:

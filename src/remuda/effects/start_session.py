@@ -5,6 +5,7 @@ import secrets
 from remuda.agents import Launch
 from remuda.domain.commands import Report, ReportSessionStarted
 from remuda.domain.effects import StartSession
+from remuda.domain.errors import EffectFailed
 from remuda.effects.live import Live
 from remuda.effects.questions import Questions
 from remuda.effects.world import World
@@ -13,11 +14,14 @@ from remuda.store.transcript import Transcript, session_path
 
 
 async def start_session(world: World, effect: StartSession) -> Report:
-    before = world.live.pop(effect.agent, None)
+    before = world.live.get(effect.agent)
     if before is not None:
         # Either an older session that nobody ended, or this one from a try whose report was lost. One agent has one
         # process, and to start afresh is always safe: nothing was said in it yet.
-        await before.end(gentle=False)
+        ended = await before.end(gentle=False)
+        if ended.left:  # it is tried again: until that one is gone there is no place for another
+            raise EffectFailed(f"session {before.epoch} of {effect.agent} is in the way: it {ended.detail}")
+        world.forget(before)
     backend = world.backend(effect.backend)
     path = session_path(world.transcripts, effect.agent, effect.epoch)
     transcript = Transcript(path, OutputRing(world.output_lines))

@@ -41,11 +41,12 @@ async def start_session(world: World, effect: StartSession) -> Report:
         options=(*loan.options, *effect.options),
         sandbox=world.sandbox(effect.role),
     )
+    world.live[effect.agent] = live  # from now on its token opens: programs call their tools before they say hello
     try:
         session = await backend(launch, live.listen, live.questions.ask)
     except BaseException:
+        world.forget(live)
         live.close()
         raise
     live.watch(session, world.forget)
-    world.live[effect.agent] = live
     return ReportSessionStarted(effect.agent, effect.epoch, session.ref)

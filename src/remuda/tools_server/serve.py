@@ -36,7 +36,8 @@ async def serve_tools(runtime: Runtime) -> AsyncIterator[str]:
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
 
     def lend(effect: StartSession, token: str) -> Loan:  # noqa: ARG001 - every agent has them
-        return Loan((McpServer(NAME, url=address, headers=(("Authorization", f"Bearer {token}"),)),))
+        bearer = (("Authorization", f"Bearer {token}"),)
+        return Loan((McpServer(NAME, url=address, headers=bearer, optional=True),))
 
     async with serving(Starlette(routes=list(front.routes())), listening):
         runtime.world.lenders.append(lend)

@@ -1,11 +1,13 @@
 """The table of tools, without a server."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from remuda.domain.tools import ENDS_A_TURN, Tool
+from remuda.tools_server.primer import primer
 from remuda.tools_server.schema import schema
 from remuda.tools_server.tools import COORDINATORS, EVERYONE, ROWS, WORKERS, tools_of
 
@@ -44,3 +46,9 @@ def test_a_property_called_title_is_not_taken_for_the_name_of_a_class() -> None:
     assert part["properties"]["title"]["type"] == "string"
     assert part["required"] == ["title"]
     assert "title" not in part
+
+
+@pytest.mark.parametrize("role", ["worker", "coordinator", "gardener"])
+def test_what_an_agent_is_told_names_its_tools_and_no_others(role: str) -> None:
+    words = set(re.findall(r"[a-z]+(?:_[a-z]+)+", primer(role)))
+    assert words == {str(tool) for tool in tools_of(role)} - {Tool.ESCALATE}

@@ -35,7 +35,7 @@ async def start_session(world: World, effect: StartSession) -> Report:
         mark=f"{world.mark}/{effect.agent}/{effect.epoch}",
         env={**world.environment(effect.agent, live.token), **loan.env},
         model=effect.model,
-        instructions=effect.instructions,
+        instructions="\n\n".join(filter(None, (loan.instructions, effect.instructions))),
         resume=effect.resumes,
         mcp_servers=loan.mcp_servers,
         options=(*loan.options, *effect.options),

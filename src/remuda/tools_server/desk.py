@@ -16,14 +16,10 @@ from remuda.mcp.jsonrpc import EMPTY, INVALID_PARAMS, METHOD_NOT_FOUND, Notifica
 from remuda.runtime.ids import new_id
 from remuda.runtime.runtime import Runtime
 from remuda.tools_server import arguments
+from remuda.tools_server.primer import primer
 from remuda.tools_server.schema import schema
 from remuda.tools_server.tools import ROWS, Book, Do, Speaker, tools_of
 from remuda.version import __version__
-
-INSTRUCTIONS = (
-    "By these tools you speak to Remuda, which runs you. Your work comes as messages; end a turn when you have said by "
-    "a tool where things stand, and do not wait or poll: you are called again when there is something to do."
-)
 
 # Where a model finds the names that it got wrong.
 WHERE = {UnknownAgent: Tool.LIST_WORKERS, UnknownTask: Tool.LIST_TASKS}
@@ -41,10 +37,11 @@ class ToolsDesk:
     def __init__(self, runtime: Runtime, live: Live) -> None:
         self._runtime = runtime
         self._live = live
-        self._tools = tools_of(runtime.agent(live.agent).role)
+        self._role = runtime.agent(live.agent).role
+        self._tools = tools_of(self._role)
 
     def offer(self, who: Who) -> Offer:  # noqa: ARG002 - the same for every client
-        return Offer("remuda", __version__, {"tools": {}}, INSTRUCTIONS)
+        return Offer("remuda", __version__, {"tools": {}}, primer(self._role))
 
     async def answer(self, client: Client, request: Request) -> Raw:  # noqa: ARG002 - the token says who it is
         match request.method:

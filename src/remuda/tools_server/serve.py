@@ -14,6 +14,7 @@ from remuda.mcp.http import HttpFront
 from remuda.runtime.runtime import Runtime
 from remuda.runtime.serving import on_loopback, serving
 from remuda.tools_server.desk import ToolsDesk
+from remuda.tools_server.primer import primer
 
 NAME = "remuda"
 
@@ -35,9 +36,9 @@ async def serve_tools(runtime: Runtime) -> AsyncIterator[str]:
     listening = on_loopback()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
 
-    def lend(effect: StartSession, token: str) -> Loan:  # noqa: ARG001 - every agent has them
+    def lend(effect: StartSession, token: str) -> Loan:
         bearer = (("Authorization", f"Bearer {token}"),)
-        return Loan((McpServer(NAME, url=address, headers=bearer, optional=True),))
+        return Loan((McpServer(NAME, url=address, headers=bearer, optional=True),), instructions=primer(effect.role))
 
     async with serving(Starlette(routes=list(front.routes())), listening):
         runtime.world.lenders.append(lend)

@@ -197,3 +197,14 @@ def test_another_way_to_write_a_path_is_ruled_the_same(policy: Policy, tool: str
 def test_one_more_deny_rule_never_permits_more(policy: Policy, tool: str, path: str, rule: str) -> None:
     stricter = Policy(policy.allow, policy.ask, (*policy.deny, rule), policy.default, policy.outside)
     assert STRICTNESS[ruling(stricter, tool, path)] >= STRICTNESS[ruling(policy, tool, path)]
+
+
+def test_a_closed_place_is_closed_whatever_the_rules_say_but_for_an_own_folder_in_it() -> None:
+    policy = Policy(allow=(f"write:{HOME}/state/*",), closed=(f"{HOME}/state",))
+    assert judge(policy, "write", (f"{HOME}/state/log",), [HOME]).why == f"{HOME}/state is not for agents"
+    assert ruling(policy, "write", f"{HOME}/state") is DENY
+    assert ruling(policy, "write", f"{HOME}/stately") is ALLOW
+    mine = f"{HOME}/state/worktrees/t1"
+    assert judge(policy, "write", (f"{mine}/a.py",), [mine]).ruling is ALLOW
+    for path in (f"{HOME}/state/worktrees/t2/a.py", f"{HOME}/state/log", f"{mine}/../t2/a.py"):
+        assert judge(policy, "write", (path,), [mine]).ruling is DENY

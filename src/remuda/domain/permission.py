@@ -3,7 +3,7 @@
 Rules are written `tool` or `tool:path`, both with the wildcards of a shell (`*`, `?`, `[…]`; `**` like `*` crosses
 folders). Deny is stronger than ask, ask is stronger than allow, and the role's default holds for the rest. A path
 outside the folders that the agent may write in is denied besides (`outside`), unless an allow or ask rule names that
-path. A wish with several paths gets the strictest of their rulings.
+path. A wish with several paths gets the strictest of their rulings. A closed place is denied whatever the rules say.
 """
 
 from collections.abc import Sequence
@@ -29,6 +29,7 @@ class Policy:
     deny: tuple[str, ...] = ()
     default: Ruling = Ruling.ALLOW
     outside: Ruling = Ruling.DENY  # for files outside the agent's own folders
+    closed: tuple[str, ...] = ()  # nobody's to touch, but for an agent's own folder that lies in one
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,9 @@ def judge(policy: Policy, tool: str, paths: Sequence[str], folders: Sequence[str
 
 
 def _of_path(policy: Policy, tool: str, path: str, folders: Sequence[str]) -> Judgement:
+    for place in policy.closed:
+        if _within(path, place) and not any(_within(path, each) and _within(each, place) for each in folders):
+            return Judgement(Ruling.DENY, f"{place} is not for agents")
     ruled = _by_rules(policy, tool, path)
     named = any(_names_path(rule) and _matches(rule, tool, path) for rule in (*policy.ask, *policy.allow))
     if named or any(_within(path, folder) for folder in folders):

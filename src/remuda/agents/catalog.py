@@ -170,6 +170,7 @@ CATALOG: Mapping[str, Row] = {
         quirks=ways.PI,
         passes=(*MANY, *NODE, "PI_*"),
         env={"PI_SKIP_VERSION_CHECK": "1"},
+        version=(),  # what is started is an adapter, which does not say
         install="npm install -g @earendil-works/pi-coding-agent pi-acp (needs Node 22)",
     ),
     "copilot": Row(

@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from bench.agents import SCRIPTED
 from bench.bare import AcpPipe, ClaudePipe, CodexPipe, Pipe, start_pipe
 from bench.figure import Figure, median, spread
 from remuda.agents import Launch, claude, codex
-from remuda.agents.catalog import CATALOG, environment, metered, prepare
+from remuda.agents.catalog import CATALOG, metered, prepare
 from remuda.agents.process import environment as whole_environment
 from remuda.domain.commands import SpawnAgent
 from remuda.domain.events import TurnEnded
@@ -225,19 +225,18 @@ async def bare_program(name: str, folder: Path, lent: Lent) -> AsyncIterator[Tur
     """The same program, with the arguments and the environment that Remuda gives it."""
     options = (BYPASS, *lent[1])
     launch = Launch("bare", 1, name, folder, "bench-bare", dict(lent[0]), MODELS[name], options=options)
-    row = CATALOG[name]
+    ready, program = prepare(row := CATALOG[name], launch)
     pipe: ClaudePipe | CodexPipe | AcpPipe
     match name:
         case "claude":
-            argv, env = claude.command(replace(launch, env=environment(row, launch)), launch.resume)
+            argv, env = claude.command(program, ready, ready.resume)
             pipe = ClaudePipe(await start_pipe(argv, folder, whole_environment(env, launch.mark)))
         case "codex":
-            argv, env = codex.command(replace(launch, env=environment(row, launch)))
+            argv, env = codex.command(program, ready)
             pipe = CodexPipe(await start_pipe(argv, folder, whole_environment(env, launch.mark)))
-            await pipe.open(codex.thread(launch, "thread/start"))
+            await pipe.open(codex.thread(ready, "thread/start"))
         case _:
-            ready, argv = prepare(row, launch)
-            pipe = AcpPipe(await start_pipe(argv, folder, whole_environment(ready.env, launch.mark)))
+            pipe = AcpPipe(await start_pipe(program, folder, whole_environment(ready.env, launch.mark)))
             await pipe.open(folder, row.quirks.bypass_mode)
     try:
         yield pipe.turn

@@ -60,10 +60,10 @@ def test_the_token_stands_on_no_command_line(name: str, tmp_path: Path) -> None:
     launch = launch_in(tmp_path, env={**env, "PATH": str(tmp_path)}, options=options)
     match name:
         case "claude":
-            argv = claude_command(launch, "ref")[0]
+            argv = claude_command(("claude",), launch, "ref")[0]
             assert json.loads(argv[argv.index("--settings") + 1])["env"]["ANTHROPIC_BASE_URL"] == URL
         case "codex":
-            argv = codex_command(launch)[0]
+            argv = codex_command(("codex",), launch)[0]
             assert f'model_providers.remuda.base_url="{URL}/v1"' in argv
         case _:
             assert options == ()

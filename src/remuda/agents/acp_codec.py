@@ -231,6 +231,9 @@ def permission_asked(sender: object, params: Raw) -> Asked:
     )
 
 
+CANCELLED: Mapping[str, Any] = {"outcome": {"outcome": "cancelled"}}
+
+
 def permission(params: Raw, allow: bool) -> Mapping[str, Any]:
     """The answer in the agent's own terms: this once if that is offered, else however it may be said."""
     asked = lenient(params, _Permission)
@@ -239,4 +242,4 @@ def permission(params: Raw, allow: bool) -> Mapping[str, Any]:
         for option in asked.options if asked else []:
             if option.kind.startswith(wanted):
                 return {"outcome": {"outcome": "selected", "optionId": option.option_id}}
-    return {"outcome": {"outcome": "cancelled"}}
+    return CANCELLED

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,9 @@ class Can:
     cost: bool = False  # it tells itself what a call costs; else the price table may know
 
 
+Opens = Callable[[Sequence[str], Launch, Listen, Ask], Awaitable[Session]]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     title: str
@@ -52,7 +55,7 @@ class Row:
     install: str = ""
     endpoint: Endpoint | None = None  # how it is told where its model is; None where only its own settings say it
     prices: bool = True  # the price table is asked where the agent tells each call but not its cost
-    opens: Backend | None = None  # how to speak to it, if not in ACP; it then finds its own program and options
+    opens: Opens | None = None  # how to speak to it, if not in ACP; it then knows its own options
 
     @property
     def counting(self) -> Counting:
@@ -80,23 +83,23 @@ _QWEN_SETTINGS = _GEMINI_SETTINGS.replace("gemini-api-key", "openai")
 CATALOG: Mapping[str, Row] = {
     "claude": Row(
         title="Claude Code",
-        program=claude.PROGRAM.name,
+        program="claude",
         can=Can(fork=True, cost=True),
         quirks=ways.NATIVE,
         passes=(*ANTHROPIC, *NODE, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*", "CLAUDE_CONFIG_DIR", "AWS_*"),
-        bundled=((claude.PROGRAM.package, claude.PROGRAM.inside),),
-        install=claude.PROGRAM.install,
+        bundled=(("claude_agent_sdk", "_bundled/claude"),),
+        install="pip install claude-agent-sdk",
         endpoint=endpoint.CLAUDE,
         opens=claude.open_session,
     ),
     "codex": Row(
         title="Codex",
-        program=codex.PROGRAM.name,
+        program="codex",
         can=Can(fork=True),
         quirks=ways.NATIVE,
         passes=(*OPENAI, *NETWORK, "CODEX_HOME", "CODEX_API_KEY"),
-        bundled=((codex.PROGRAM.package, codex.PROGRAM.inside),),
-        install=codex.PROGRAM.install,
+        bundled=(("codex_cli_bin", "bin/codex"),),
+        install="pip install openai-codex",
         endpoint=endpoint.CODEX,
         opens=codex.open_session,
     ),
@@ -167,6 +170,7 @@ CATALOG: Mapping[str, Row] = {
         quirks=ways.PI,
         passes=(*MANY, *NODE, "PI_*"),
         env={"PI_SKIP_VERSION_CHECK": "1"},
+        version=(),  # what is started is an adapter, which does not say
         install="npm install -g @earendil-works/pi-coding-agent pi-acp (needs Node 22)",
     ),
     "copilot": Row(
@@ -245,15 +249,15 @@ def backends(rows: Mapping[str, Row]) -> Callable[[str], Backend]:
 
 
 async def _open(row: Row, launch: Launch, listen: Listen, ask: Ask) -> Session:
-    if row.opens is not None:
-        return await row.opens(replace(launch, env=environment(row, launch)), listen, ask)
     launch, argv = prepare(row, launch)
+    if row.opens is not None:
+        return await row.opens(argv, launch, listen, ask)
     return await open_session(argv, launch, listen, ask, row.patience, row.quirks)
 
 
 def prepare(row: Row, launch: Launch) -> tuple[Launch, tuple[str, ...]]:
     """What exactly to start, and with which environment. Faults when there is no such program."""
-    argv = command(row, launch.options)
+    argv = (row.program, *row.arguments) if row.opens else command(row, launch.options)
     env = environment(row, launch)
     program = find(row.program, row.bundled, env)
     if program is None:

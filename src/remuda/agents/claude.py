@@ -31,14 +31,12 @@ from remuda.agents.endpoint import merged
 from remuda.agents.exchange import Awaited, Questions, whom_to_ask
 from remuda.agents.options import Option, options_of
 from remuda.agents.process import Child
-from remuda.agents.programs import Program, find
 from remuda.agents.tool_servers import alias, claude_config, environment
 from remuda.domain.errors import AgentFault, Conflict, Invalid, RemudaError
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
 
 START_TIMEOUT = 30.0
-PROGRAM = Program("claude", "claude_agent_sdk", "_bundled/claude", "pip install claude-agent-sdk")
 FORGOTTEN = "No conversation found"
 
 OPTIONS: Mapping[str, Option] = {
@@ -64,13 +62,15 @@ SWITCHES: Mapping[str, str] = {
 NOT_OFFERED = "AskUserQuestion,EnterPlanMode,EnterWorktree,ExitWorktree,ScheduleWakeup"
 
 
-async def open_session(launch: Launch, listen: Listen, ask: Ask, patience: float = START_TIMEOUT) -> "ClaudeSession":
+async def open_session(
+    program: Sequence[str], launch: Launch, listen: Listen, ask: Ask, patience: float = START_TIMEOUT
+) -> "ClaudeSession":
     """Start the program with the conversation to go on with, or, if it has forgotten that, with a new one.
 
     Whether it was resumed shows in `ref`. When it raises, nothing of the agent is left running.
     """
     for resume in (launch.resume, "") if launch.resume else ("",):
-        session = ClaudeSession(replace(launch, resume=resume), listen, ask)
+        session = ClaudeSession(program, replace(launch, resume=resume), listen, ask)
         try:
             async with asyncio.timeout(patience):
                 await session.open()
@@ -88,8 +88,9 @@ async def open_session(launch: Launch, listen: Listen, ask: Ask, patience: float
 
 
 class ClaudeSession:
-    def __init__(self, launch: Launch, listen: Listen, ask: Ask) -> None:
+    def __init__(self, program: Sequence[str], launch: Launch, listen: Listen, ask: Ask) -> None:
         self.forgotten = False
+        self._program = program
         self._child: Child | None = None
         self._launch = launch
         self._listen = listen
@@ -111,7 +112,7 @@ class ClaudeSession:
         return self._child
 
     async def open(self) -> None:
-        argv, env = command(self._launch, self._ref)
+        argv, env = command(self._program, self._launch, self._ref)
         self._child = await Child.start(argv, replace(self._launch, env=env), self._listen, self._hear)
         reply = await self._control("initialize")
         if reply.subtype != "success":
@@ -228,11 +229,11 @@ class ClaudeSession:
             self._turn.set_exception(fault)
 
 
-def command(launch: Launch, ref: str) -> tuple[tuple[str, ...], dict[str, str]]:
+def command(program: Sequence[str], launch: Launch, ref: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """The program's arguments and its declared environment."""
     flags, declared = options_of("claude", OPTIONS, launch.options)
     env = {**SWITCHES, **environment(launch.mcp_servers, alias), **declared, **launch.env}
-    argv = [find(PROGRAM, env), "-p", "--verbose", "--output-format", "stream-json", "--input-format", "stream-json"]
+    argv = [*program, "-p", "--verbose", "--output-format", "stream-json", "--input-format", "stream-json"]
     argv += ["--include-partial-messages", "--include-hook-events"]
     argv += ["--permission-prompt-tool", "stdio", "--disallowedTools", NOT_OFFERED]
     argv += ["--resume", launch.resume] if launch.resume else []

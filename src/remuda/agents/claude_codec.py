@@ -33,7 +33,7 @@ from remuda.agents.claude_wire import (
     Tokens,
     User,
 )
-from remuda.agents.model_errors import by_status, model_failure
+from remuda.agents.failures import by_status, model_failure
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome, Usage
 

@@ -27,7 +27,6 @@ from remuda.agents.jsonrpc import (
 )
 from remuda.agents.options import Option, options_of
 from remuda.agents.process import Child
-from remuda.agents.programs import Program, find
 from remuda.agents.tool_servers import codex_config, environment, own_name
 from remuda.domain.errors import AgentFault, Conflict, RemudaError
 from remuda.domain.failure import Failure
@@ -35,7 +34,6 @@ from remuda.domain.state import Outcome
 from remuda.version import __version__
 
 START_TIMEOUT = 30.0
-PROGRAM = Program("codex", "codex_cli_bin", "bin/codex", "pip install openai-codex")
 
 OPTIONS: Mapping[str, Option] = {
     "permissions": Option(),  # ask, or bypass
@@ -61,13 +59,15 @@ ANSWERS: Mapping[str, Callable[[Raw, bool], Mapping[str, Any]]] = {
 }
 
 
-async def open_session(launch: Launch, listen: Listen, ask: Ask, patience: float = START_TIMEOUT) -> "CodexSession":
+async def open_session(
+    program: Sequence[str], launch: Launch, listen: Listen, ask: Ask, patience: float = START_TIMEOUT
+) -> "CodexSession":
     """Start the program and open its conversation: the one to resume or fork if it knows it, or a new one.
 
     Whether it was resumed shows in `ref`. When it raises, nothing of the agent is left running.
     """
     session = CodexSession(launch, listen, ask)
-    await session.start()
+    await session.start(program)
     try:
         async with asyncio.timeout(patience):
             await session.open()
@@ -100,8 +100,8 @@ class CodexSession:
     def ref(self) -> str:
         return self._reading.thread
 
-    async def start(self) -> None:
-        argv, env = command(self._launch)
+    async def start(self, program: Sequence[str]) -> None:
+        argv, env = command(program, self._launch)
         self.child = await Child.start(argv, replace(self._launch, env=env), self._listen, self._hear)
 
     async def open(self) -> None:
@@ -266,14 +266,14 @@ class CodexSession:
             self._turn.set_exception(fault)
 
 
-def command(launch: Launch) -> tuple[tuple[str, ...], dict[str, str]]:
+def command(program: Sequence[str], launch: Launch) -> tuple[tuple[str, ...], dict[str, str]]:
     """The program's arguments and its declared environment."""
     options_of("codex", OPTIONS, launch.options)
     env = {**environment(launch.mcp_servers, own_name), **launch.env}
     settings = {**SWITCHES, **provider(dict(launch.options))}
     flags = [part for key, value in settings.items() for part in ("-c", f"{key}={_toml(value)}")]
     # Plugins are looked up over the network at every start: seconds, where it can be reached at all.
-    return (find(PROGRAM, env), *flags, "--disable", "plugins", "app-server"), env
+    return (*program, *flags, "--disable", "plugins", "app-server"), env
 
 
 def provider(options: Mapping[str, str]) -> Mapping[str, object]:

@@ -65,26 +65,32 @@ class Awaited(Generic[T]):
                 waiting.set_exception(self.fault)
 
 
+Key = int | str | None
+
+
 class Questions:
     """What the agent asks before it uses a tool. Each is answered once, unless the agent takes it back."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._open: dict[object, asyncio.Task[None]] = {}
+        self._open: dict[Key, asyncio.Task[None]] = {}
 
-    def put(self, key: object, asked: Asked, reply: Callable[[Answered], None]) -> None:
+    def put(self, key: Key, asked: Asked, reply: Callable[[Answered], None]) -> None:
         self.withdraw(key)
         self._open[key] = task = asyncio.create_task(self._answer(asked, reply))
         task.add_done_callback(lambda done: self._forget(key, done))
 
-    def withdraw(self, key: object) -> None:
+    def withdraw(self, key: Key) -> None:
         """The agent no longer waits for this one: whoever is asked may stop thinking about it."""
         if task := self._open.pop(key, None):
             task.cancel()
 
-    def withdraw_all(self) -> None:
-        for key in tuple(self._open):
+    def withdraw_all(self) -> tuple[Key, ...]:
+        """Those that were still open."""
+        keys = tuple(self._open)
+        for key in keys:
             self.withdraw(key)
+        return keys
 
     async def _answer(self, asked: Asked, reply: Callable[[Answered], None]) -> None:
         try:
@@ -93,6 +99,6 @@ class Questions:
             answered = Answered(allow=False, why=f"Remuda could not put the question: {error}")
         reply(answered)
 
-    def _forget(self, key: object, done: asyncio.Task[None]) -> None:
+    def _forget(self, key: Key, done: asyncio.Task[None]) -> None:
         if self._open.get(key) is done:
             del self._open[key]

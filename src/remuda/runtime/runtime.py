@@ -32,6 +32,7 @@ class Caller:
 
     sender: Sender
     author: str
+    epoch: int = 0  # of the agent's session
 
 
 # Where agents' programs keep what is theirs, below the user's home.
@@ -74,7 +75,7 @@ class Runtime:
         for live in self.world.live.values():
             if live.token == token:
                 role = self.loop.shown.agents[live.agent].role
-                return Caller(Sender.COORDINATOR if role == COORDINATOR else Sender.AGENT, live.agent)
+                return Caller(Sender.COORDINATOR if role == COORDINATOR else Sender.AGENT, live.agent, live.epoch)
         raise Refused("this token belongs to no session that is alive")
 
     def agent(self, name: str) -> Agent:

@@ -7,7 +7,7 @@ what comes of that calls it again. While an agent of role coordinator is alive i
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from remuda.domain.commands import Command, SendMessage, SpawnAgent
 from remuda.domain.decide import COORDINATOR
@@ -104,6 +104,8 @@ def _directed(state: State) -> bool:
 
 def _steps(state: State, rules: Rules) -> Iterator[Command]:
     """All that is to be done now, the most pressing first."""
+    if state.staff.reviewed is not None:
+        rules = replace(rules, reviewed=state.staff.reviewed)
     workers = [agent for agent in state.agents.values() if agent.phase is not None and agent.status not in DEAD]
     checked = sorted(
         (task for task in state.tasks.values() if task.work is Work.CHECKED), key=lambda task: task.brief.priority

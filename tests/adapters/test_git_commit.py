@@ -115,7 +115,7 @@ def test_an_unfinished_merge_goes_back_with_what_to_do(repository: Repository, t
     sh(tree.path, "sh", "-c", "! git rebase other")
     assert "a rebase is unfinished" in refused(tree)
     sh(tree.path, "git", "rebase", "--abort")
-    assert gathered(tree)
+    assert gathered(tree).files == ("a.txt",)
 
 
 def test_conflict_marks_are_no_work(tree: Worktree) -> None:

@@ -81,14 +81,14 @@ def prepare(repository: Repository, task: str, start: str) -> Worktree:
     base = _make_branch(repository, task, start)
     if not path.exists():
         _check_out(repository, path, branch_of(task))
-    _write(path, base, ready=False)
+    write_ready(path, base, ready=False)
     made = _read(repository, task)
     assert made is not None
     return replace(made, notes=(*aside, *_notes(repository, path)))
 
 
 def mark_ready(tree: Worktree) -> Worktree:
-    _write(tree.path, tree.base, ready=True)
+    write_ready(tree.path, tree.base, ready=True)
     return replace(tree, ready=True)
 
 
@@ -189,14 +189,24 @@ def _entry(repository: Repository, path: Path) -> Entry | None:
 
 def _read(repository: Repository, task: str) -> Worktree | None:
     path = place_of(repository, task)
+    started = _started(path)
+    return Worktree(task, path, path / repository.prefix, *started) if started else None
+
+
+def is_ready(path: Path) -> bool:
+    started = _started(path)
+    return started is not None and started[1]
+
+
+def _started(path: Path) -> tuple[str, bool] | None:
     try:
-        started = json.loads((git_folder(path) / STARTED).read_bytes())
-        return Worktree(task, path, path / repository.prefix, str(started["base"]), bool(started["ready"]))
-    except (OSError, ValueError, KeyError, GitFailed):
+        said = json.loads((git_folder(path) / STARTED).read_bytes())
+        return str(said["base"]), bool(said["ready"])
+    except (OSError, ValueError, KeyError, TypeError, GitFailed):
         return None
 
 
-def _write(path: Path, base: str, *, ready: bool) -> None:
+def write_ready(path: Path, base: str, *, ready: bool) -> None:
     """At once or not at all."""
     file = git_folder(path) / STARTED
     new = file.with_suffix(".new")

@@ -24,13 +24,13 @@ def tree(repository: Repository) -> Worktree:
 
 
 def gathered(tree: Worktree) -> Work:
-    work = gather(tree, "Add a limit", TRAILERS)
+    work = gather(open_repository(tree.path.parents[2]), tree, "Add a limit", TRAILERS)
     assert isinstance(work, Work), work
     return work
 
 
 def refused(tree: Worktree) -> str:
-    work = gather(tree, "Add a limit", TRAILERS)
+    work = gather(open_repository(tree.path.parents[2]), tree, "Add a limit", TRAILERS)
     assert isinstance(work, NoWork), work
     return work.why
 

@@ -11,12 +11,17 @@ from remuda.effects.world import World
 from remuda.git import line
 from remuda.git.commit import NoWork, Work, gather
 from remuda.git.repository import open_repository
-from remuda.git.worktree import Worktree, find
+from remuda.git.worktree import find
 
 
 async def run_acceptance(world: World, effect: RunAcceptance) -> Report:
-    tree = await asyncio.to_thread(worktree_of, world, effect.task)
-    work = await asyncio.to_thread(gather, tree, effect.title or f"Work on {effect.task}", {"Task": effect.task})
+    repository = await asyncio.to_thread(open_repository, world.root)
+    tree = await asyncio.to_thread(find, repository, effect.task)
+    if tree is None:
+        again = f"`remuda task reopen {effect.task}` has it made again"
+        raise EffectFailed(f"the worktree of {effect.task} is gone; {again}")
+    title = effect.title or f"Work on {effect.task}"
+    work = await asyncio.to_thread(gather, repository, tree, title, {"Task": effect.task})
     if isinstance(work, NoWork):
         return ReportAcceptance(effect.task, effect.attempt, False, tail=work.why)
     accepted = await accept(world, f"{effect.task}/check-{effect.attempt}", tree.cwd, effect.commands)
@@ -27,13 +32,6 @@ async def run_acceptance(world: World, effect: RunAcceptance) -> Report:
     evidence = str(accepted.evidence.relative_to(world.root)) if accepted.ran else ""
     text = _notes(work) + accepted.text
     return ReportAcceptance(effect.task, effect.attempt, accepted.ok, work.commit, evidence, text)
-
-
-def worktree_of(world: World, task: str) -> Worktree:
-    tree = find(open_repository(world.root), task)
-    if tree is None:
-        raise EffectFailed(f"the worktree of {task} is gone; `remuda task reopen {task}` has it made again")
-    return tree
 
 
 def _notes(work: Work) -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from remuda.domain.errors import Refused
-from remuda.git import GitFailed, ask, git, line
+from remuda.git import GitFailed, git, line
 from remuda.git.locks import clear_stale
+from remuda.git.refs import move
 from remuda.git.repository import NOTHING, Repository, branch, commit_of, head, is_ancestor, worktrees
 from remuda.git.worktree import FOLDER, MERGED, PREFIX, git_folder, is_registered
 
@@ -97,24 +98,7 @@ def land(repository: Repository, to: Destination, result: str, why: str) -> bool
         return False
     if to.exists != bool(before):
         return False
-    return move(repository, to.ref, result, before or NOTHING, why)
-
-
-def move(repository: Repository, ref: str, new: str, old: str = "", why: str = "remuda") -> bool:
-    """Whether it moved: not when it was elsewhere than at `old`."""
-    arguments = ("update-ref", "-m", f"remuda: {why}", ref, new, *((old,) if old else ()))
-    answer = ask(repository.root, *arguments)
-    if answer.code and "File exists" in answer.said and clear_stale(_lock(repository, ref), repository.root):
-        answer = ask(repository.root, *arguments)
-    if not answer.code:
-        return True
-    if old and (commit_of(repository, ref) or NOTHING) != old:
-        return False
-    raise GitFailed(arguments, answer.code, answer.said)
-
-
-def _lock(repository: Repository, ref: str) -> Path:
-    return repository.common / f"{ref}.lock"
+    return move(repository, to.ref, result, before or NOTHING, f"remuda: {why}")
 
 
 # --- trying it out ---

@@ -17,9 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from remuda.domain.errors import Invalid, Refused
+from remuda.domain.errors import Conflict, Invalid, Refused
 from remuda.git import GitFailed, ask, git, line, text
 from remuda.git.locks import clear_stale
+from remuda.git.refs import move
 from remuda.git.repository import NOTHING, Entry, Repository, commit_of, worktrees
 
 PREFIX = "remuda/"  # of every branch that Remuda makes
@@ -138,7 +139,8 @@ def _make_branch(repository: Repository, task: str, start: str) -> str:
         shared = ask(repository.root, "merge-base", start, tip)
         return text(shared.out).strip() or tip
     try:
-        git(repository.root, "update-ref", "-m", f"remuda: begin {task}", f"refs/heads/{branch}", start, NOTHING)
+        if not move(repository, f"refs/heads/{branch}", start, NOTHING, f"remuda: begin {task}"):
+            raise Conflict(f"somebody made the branch {branch} at the same moment")
     except GitFailed as error:
         if "refs/heads/remuda'" in error.said:
             raise Refused(

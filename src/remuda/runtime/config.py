@@ -4,10 +4,11 @@ import difflib
 import math
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from remuda.domain.decide import MOST_WORKERS
 from remuda.domain.errors import Invalid
 from remuda.domain.permission import Policy, Ruling
 from remuda.effects.world import DEFAULT_SILENCE
@@ -38,6 +39,24 @@ class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     network: bool = True  # in the sandbox; without it loopback is cut off as well
 
 
+class TaskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How work is given out: see watch/coordinator.py."""
+
+    coordinator: Literal["remuda", "none"] = "remuda"  # who assigns while no agent of role coordinator is alive
+    review: Literal["other", "none"] = "other"  # who reviews before a merge
+    workers: int = 0  # spawned, up to so many, while there is work for them
+
+
+class RoutingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tasks with one of these labels, or about such files, are for these agents."""
+
+    labels: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    role: str = "worker"
+    backend: str = ""
+    model: str = ""
+
+
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A program of the user's own that speaks ACP, or another command for one that Remuda knows."""
 
@@ -50,6 +69,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     project: ProjectSettings = ProjectSettings()
     output: OutputSettings = OutputSettings()
     turns: TurnSettings = TurnSettings()
+    tasks: TaskSettings = TaskSettings()
+    routing: tuple[RoutingSettings, ...] = ()
     roles: dict[str, RoleSettings] = {}
     agents: dict[str, AgentSettings] = {}
 
@@ -66,6 +87,18 @@ TEMPLATE = """\
 
 [turns]
 # silence_seconds = 900   # a turn without a sign of life for so long is given up; tools and questions do not count
+
+[tasks]
+# coordinator = "remuda"  # "none": nobody assigns but you, and an agent of role coordinator
+# review = "other"        # "none": what passes its checks is merged without a review
+# workers = 0             # spawned, up to so many, while there is work for them
+
+# [[routing]]             # who gets a task: the first that fits, by a label or by a file
+#   labels = []
+#   paths = []            # patterns, as in "docs/*"
+#   role = "worker"
+#   backend = ""
+#   model = ""
 
 [roles.worker]            # what agents of a role may do: "tool" or "tool:path", with * and ?
 # allow = []
@@ -99,6 +132,8 @@ def load_settings(path: Path) -> Settings:
         raise Invalid(f"{path}: {_in_words(str(error))}") from error
     if not 1 <= settings.output.lines <= 100_000:
         raise Invalid(f"{path}: output.lines must be from 1 to 100000, not {settings.output.lines}")
+    if not 0 <= settings.tasks.workers <= MOST_WORKERS:
+        raise Invalid(f"{path}: tasks.workers must be from 0 to {MOST_WORKERS}, not {settings.tasks.workers}")
     if not 0 < settings.turns.silence_seconds < math.inf:  # also not nan, which TOML can write
         raise Invalid(f"{path}: turns.silence_seconds must be more than 0, not {settings.turns.silence_seconds}")
     return settings
@@ -107,10 +142,20 @@ def load_settings(path: Path) -> Settings:
 def known_keys() -> list[str]:
     keys: list[str] = []
     for section in msgspec.structs.fields(Settings):
-        named = get_args(section.type)  # a section with a name of the user's own, as in [roles.reviewer]
-        struct, prefix = (named[1], f"{section.name}.NAME") if named else (section.type, section.name)
+        struct, prefix = _shape(section.name, section.type)
         keys += [f"{prefix}.{each.name}" for each in msgspec.structs.fields(struct)]
     return keys
+
+
+def _shape(name: str, kind: Any) -> tuple[Any, str]:
+    """What a section holds, and how its keys begin: plain, or with a name of the user's own, or one of many."""
+    match get_args(kind):
+        case (_, struct) if get_origin(kind) is dict:
+            return struct, f"{name}.NAME"
+        case (struct, _):
+            return struct, name
+        case _:
+            return kind, name
 
 
 def _in_words(error: str) -> str:

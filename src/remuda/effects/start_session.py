@@ -35,17 +35,18 @@ async def start_session(world: World, effect: StartSession) -> Report:
         mark=f"{world.mark}/{effect.agent}/{effect.epoch}",
         env={**world.environment(effect.agent, live.token), **loan.env},
         model=effect.model,
-        instructions=effect.instructions,
+        instructions="\n\n".join(filter(None, (loan.instructions, effect.instructions))),
         resume=effect.resumes,
         mcp_servers=loan.mcp_servers,
         options=(*loan.options, *effect.options),
         sandbox=world.sandbox(effect.role),
     )
+    world.live[effect.agent] = live  # from now on its token opens: programs call their tools before they say hello
     try:
         session = await backend(launch, live.listen, live.questions.ask)
     except BaseException:
+        world.forget(live)
         live.close()
         raise
     live.watch(session, world.forget)
-    world.live[effect.agent] = live
     return ReportSessionStarted(effect.agent, effect.epoch, session.ref)

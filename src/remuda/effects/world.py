@@ -18,11 +18,13 @@ DEFAULT_SILENCE = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Loan:
-    """What a session is given for as long as it lives: tool servers, variables, options of its backend."""
+    """What a session is given for as long as it lives: tool servers, variables, options of its backend, and words
+    about them for its agent."""
 
     mcp_servers: tuple[McpServer, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     options: tuple[tuple[str, str], ...] = ()
+    instructions: str = ""
 
 
 # Asked for each session that starts, with the token by which its process will be known.
@@ -53,6 +55,7 @@ class World:
             tuple(server for loan in loans for server in loan.mcp_servers),
             {name: value for loan in loans for name, value in loan.env.items()},
             tuple(option for loan in loans for option in loan.options),
+            "\n\n".join(loan.instructions for loan in loans if loan.instructions),
         )
 
     def forget(self, live: Live) -> None:

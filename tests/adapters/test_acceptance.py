@@ -83,6 +83,14 @@ def test_a_branch_that_moves_while_it_is_checked_is_not_accepted(shop: Shop) -> 
     run(story())
 
 
+def test_no_task_brings_a_change_of_the_settings_for_they_hold_commands(shop: Shop) -> None:
+    async def story() -> None:
+        await shop.work("t-1", new_txt="new\n", remuda_toml='[worktrees]\nset_up = ["rm", "-rf", "/"]\n')
+        assert "remuda.toml is the user's" in accepted(await shop.check("t-1", "true"), False).tail
+
+    run(story())
+
+
 def test_without_commands_the_work_must_still_be_there(shop: Shop) -> None:
     async def story() -> None:
         await shop.work("t-1", new_txt="new\n")

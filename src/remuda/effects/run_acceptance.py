@@ -7,6 +7,7 @@ from remuda.domain.effects import RunAcceptance
 from remuda.domain.errors import EffectFailed
 from remuda.domain.task_commands import ReportAcceptance
 from remuda.effects.acceptance import accept
+from remuda.effects.work import SETTINGS
 from remuda.effects.world import World
 from remuda.git import line
 from remuda.git.commit import NoWork, Work, gather
@@ -24,6 +25,9 @@ async def run_acceptance(world: World, effect: RunAcceptance) -> Report:
     work = await asyncio.to_thread(gather, repository, tree, title, {"Task": effect.task})
     if isinstance(work, NoWork):
         return ReportAcceptance(effect.task, effect.attempt, False, tail=work.why)
+    if repository.prefix + SETTINGS in work.files:
+        why = f"{SETTINGS} is the user's and cannot be changed by a task; take your change of it back and report again"
+        return ReportAcceptance(effect.task, effect.attempt, False, work.commit, tail=why)
     accepted = await accept(world, f"{effect.task}/check-{effect.attempt}", tree.cwd, effect.commands)
     now = await asyncio.to_thread(line, tree.path, "rev-parse", tree.branch)
     if now != work.commit:

@@ -10,6 +10,7 @@ from remuda.git.merge import Mode
 from remuda.git.rebase import History
 
 SECONDS = 900.0
+SETTINGS = "remuda.toml"  # has commands in it, so no agent may bring a change of it to be merged
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,7 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         sandbox=sandbox(place, settings),
         silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,
+        work=settings.work,
     )
     hands = Hands(lambda effect: perform(world, effect), submit)
     loop = Loop(store, state, owe=hands.owe, clock=time.time, watches=watches(settings))

@@ -9,9 +9,11 @@ import msgspec
 from remuda.domain.decide import MOST_WORKERS
 from remuda.domain.errors import Invalid
 from remuda.domain.permission import Policy, Ruling
+from remuda.effects.work import WorkRules
 from remuda.effects.world import DEFAULT_SILENCE
 from remuda.runtime.nearest import in_words, keys_of
 from remuda.runtime.tool_servers import GatewaySettings
+from remuda.runtime.work_settings import AcceptanceSettings, MergeSettings, WorktreeSettings, work_rules
 from remuda.store.output import DEFAULT_LINES
 
 
@@ -71,9 +73,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     turns: TurnSettings = TurnSettings()
     tasks: TaskSettings = TaskSettings()
     routing: tuple[RoutingSettings, ...] = ()
+    worktrees: WorktreeSettings = WorktreeSettings()
+    acceptance: AcceptanceSettings = AcceptanceSettings()
+    merge: MergeSettings = MergeSettings()
     roles: dict[str, RoleSettings] = {}
     agents: dict[str, AgentSettings] = {}
     gateway: GatewaySettings = GatewaySettings()
+
+    @property
+    def work(self) -> WorkRules:
+        return work_rules(self.worktrees, self.acceptance, self.merge)
 
     def policy(self, role: str) -> Policy:
         said = self.roles.get(role, RoleSettings())
@@ -155,6 +164,20 @@ TEMPLATE = """\
 #   allow = ["*"]
 #   deny = []
 
+[worktrees]               # each task has one, in .remuda/worktrees
+# set_up = []             # run in each new one before anyone works in it, as in ["npm", "ci"]
+# set_up_seconds = 900
+# precious = [".env", ".env.*", "*.pem", "*.key", "*.sqlite", "*.sqlite3", "*.db", "*.local.*"]  # ignored, but kept
+
+[acceptance]              # the commands that must succeed before a task is done
+# seconds = 900           # for each command
+# env = []                # names of variables that may pass to them, and to the set-up
+
+[merge]
+# mode = "branch-only"    # on remuda/merged; or "local": the target itself; or "pull-request-text"
+# history = "rebase"      # or "squash": one commit for each task; or "merge"
+# target = ""             # the branch to merge into; empty: the one that you are on
+
 [output]
 # lines = 100             # recent lines of output kept in memory for each live agent
 """
@@ -177,6 +200,10 @@ def load_settings(path: Path) -> Settings:
         raise Invalid(f"{path}: tasks.workers must be from 0 to {MOST_WORKERS}, not {settings.tasks.workers}")
     if not 0 < settings.turns.silence_seconds < math.inf:  # also not nan, which TOML can write
         raise Invalid(f"{path}: turns.silence_seconds must be more than 0, not {settings.turns.silence_seconds}")
+    try:
+        settings.work  # noqa: B018 - it must make sense
+    except Invalid as error:
+        raise Invalid(f"{path}: {error}") from error
     return settings
 
 

@@ -96,13 +96,8 @@ class Runtime:
 def policy(place: Place, settings: Settings) -> Callable[[str], Policy]:
     """By role. Remuda's own files are nobody's to change: who could write them could write its own rules."""
     root = place.root.resolve()
-    own = (f"*:{root / place.state.name}", f"*:{root / place.state.name}/*", f"*:{root / place.settings.name}")
-
-    def of(role: str) -> Policy:
-        said = settings.policy(role)
-        return replace(said, deny=(*said.deny, *own))
-
-    return of
+    own = (str(root / place.state.name), str(root / place.settings.name))
+    return lambda role: replace(settings.policy(role), off_limits=own)
 
 
 def sandbox(place: Place, settings: Settings) -> Callable[[str], Sandbox | None]:

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from remuda.agents import catalog, orphans, process
@@ -35,8 +35,12 @@ log = logging.getLogger("remuda")
 WATCHES = (obituary, question, briefing)
 
 
+# What is served to agents beside the loop (tools, a meter), from before the first session starts until after the last.
+Beside = Callable[[Runtime], AbstractAsyncContextManager[object]]
+
+
 @asynccontextmanager
-async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
+async def open_runtime(folder: Path, beside: Sequence[Beside] = ()) -> AsyncIterator[Runtime]:
     """The runtime of the project that a folder belongs to, until the block is left. Conflict when it has one."""
     place = make_place(find_place(folder).root)
     with Hold(place), orphans.adopting():
@@ -47,13 +51,16 @@ async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
         store = SqliteStore(place.database)
         try:
             runtime = assemble(place, store, await store.restore())
-            instance = new_id()
-            await runtime.submit(StartRuntime(instance))
-            runtime.hands.owe(runtime.loop.state, runtime.loop.state)
-            try:
-                yield runtime
-            finally:
-                await _stop(runtime, instance)
+            async with AsyncExitStack() as stack:
+                for each in beside:
+                    await stack.enter_async_context(each(runtime))
+                instance = new_id()
+                await runtime.submit(StartRuntime(instance))
+                runtime.hands.owe(runtime.loop.state, runtime.loop.state)
+                try:
+                    yield runtime
+                finally:
+                    await _stop(runtime, instance)
         finally:
             await store.close()
 
@@ -89,6 +96,7 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         sandbox=sandbox(place, settings),
         silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,
+        work=settings.work,
     )
     hands = Hands(lambda effect: perform(world, effect), submit)
     loop = Loop(store, state, owe=hands.owe, clock=time.time, watches=watches(settings))

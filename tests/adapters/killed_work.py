@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from adapters.git_kit import commit, fingerprint, fsck, make_dirty, make_repository, sh, write
+from adapters.git_kit import commit, fsck, make_dirty, make_repository, sh, users, write
 from adapters.work_kit import Shop
 from remuda.domain.commands import Report
 from remuda.domain.effects import PrepareWorktree
@@ -147,9 +147,9 @@ def main(step: str, way: str, folder: Path) -> None:
 
     def undisturbed() -> None:
         shop = Shop(root)
-        before = user_owned(root)
+        before = users(root)
         verify(shop, asyncio.run(perform(shop)))
-        assert user_owned(root) == before == untouched
+        assert users(root) == before == untouched
         fsck(root)
 
     number = 0
@@ -157,7 +157,7 @@ def main(step: str, way: str, folder: Path) -> None:
         number += 1
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(pristine, root, symlinks=True)
-        untouched = user_owned(root)
+        untouched = users(root)
         with open(os.devnull, "w") as nowhere:
             said, sys.stderr = sys.stderr, nowhere
             code = in_a_child(disturbed)
@@ -168,10 +168,6 @@ def main(step: str, way: str, folder: Path) -> None:
         if int((folder / "count").read_text()) < number:  # it was over before
             break
     print(number - 1)  # noqa: T201
-
-
-def user_owned(root: Path) -> dict[str, str]:
-    return {name: value for name, value in fingerprint(root).items() if not name.startswith(".remuda/")}
 
 
 if __name__ == "__main__":

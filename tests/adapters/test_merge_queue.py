@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.git_kit import commit, fingerprint, fsck, make_dirty, make_repository, sh
+from adapters.git_kit import commit, fsck, make_dirty, make_repository, sh, users
 from adapters.work_kit import Shop
 from fakes import run
 from remuda.domain.commands import Report
@@ -39,17 +39,13 @@ def files_of(root: Path, name: str) -> set[str]:
 
 def test_merged_work_waits_on_a_branch_of_ours_and_nothing_of_the_users_moves(root: Path) -> None:
     async def story() -> None:
-        shop, before = Shop(root), fingerprint(root)
+        shop, before = Shop(root), users(root)
         tip = await shop.work("t-1", new_txt="new\n")
         report = merged(await shop.merge("t-1", PASSES))
         assert report == ReportMerged("t-1", 3, tip, "remuda/merged", "`git merge remuda/merged` on main takes it")
         assert shop.tip("remuda/merged") == tip
-        assert fingerprint(root) | {".remuda": ""} == before | acceptance_of(root)
+        assert users(root) == before
         fsck(root)
-
-    def acceptance_of(root: Path) -> dict[str, str]:
-        new = fingerprint(root)
-        return {name: new[name] for name in new if name.startswith(".remuda/acceptance")} | {".remuda": ""}
 
     run(story())
 

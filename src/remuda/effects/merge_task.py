@@ -13,7 +13,7 @@ from remuda.domain.effects import MergeTask
 from remuda.domain.errors import EffectFailed, Refused
 from remuda.domain.task import Refusal
 from remuda.domain.task_commands import ReportMerged, ReportMergeRefused
-from remuda.effects.acceptance import Accepted, accept, set_up
+from remuda.effects.acceptance import LONGEST_TEXT, Accepted, accept, begin_file, set_up
 from remuda.effects.work import Waiting
 from remuda.effects.world import World
 from remuda.git.merge import (
@@ -100,8 +100,7 @@ def _stack(world: World, repository: Repository, to: Destination, members: Seque
         if not isinstance(brought, Conflicted):
             stack.append(Stacked(member, brought.commit))
         elif not stack:
-            refused = Refusal.CONFLICT
-            member.report = ReportMergeRefused(effect.task, effect.attempt, refused, tail=_conflict(brought, to))
+            member.report = _conflict(world, effect, brought, to)
     return stack
 
 
@@ -112,13 +111,17 @@ def _why_not(repository: Repository, effect: MergeTask) -> str:
     return "" if tip == effect.commit else f"{effect.branch} is at {tip or 'nothing'}, and {effect.commit} was approved"
 
 
-def _conflict(found: Conflicted, to: Destination) -> str:
-    files = "\n".join(f"  {name}" for name in found.files)
-    return (
-        f"{found.commit[:12]} ({found.subject}) conflicts with {to.branch} in\n{files}\n"
-        f"{found.said}\n\n{found.hunks}\n\n"
-        f"Resolve it in your worktree: `git rebase {to.branch if to.exists else to.tip}`"
-    )
+def _conflict(world: World, effect: MergeTask, found: Conflicted, to: Destination) -> ReportMergeRefused:
+    """All of it in a file, and as much as goes into a report."""
+    files = "".join(f"  {name}\n" for name in found.files)
+    where = f"{found.commit[:12]} ({found.subject}) conflicts with {to.branch} in\n"
+    how = f"\n\nResolve it in your worktree: `git rebase {to.branch if to.exists else to.tip}`"
+    evidence = begin_file(world, f"{effect.task}/merge-{effect.attempt}")
+    evidence.write_text(f"{where}{files}{found.said}\n\n{found.hunks}{how}\n", errors="surrogateescape")
+    ahead = where + files[:300] + found.said[:300] + "\n\n"
+    text = ahead + found.hunks[: LONGEST_TEXT - len(ahead) - len(how)] + how
+    place = str(evidence.relative_to(world.root))
+    return ReportMergeRefused(effect.task, effect.attempt, Refusal.CONFLICT, place, text)
 
 
 # --- on the result ---

@@ -24,13 +24,13 @@ def tree(repository: Repository) -> Worktree:
 
 
 def gathered(tree: Worktree) -> Work:
-    work = gather(tree, "Add a limit", TRAILERS)
+    work = gather(open_repository(tree.path.parents[2]), tree, "Add a limit", TRAILERS)
     assert isinstance(work, Work), work
     return work
 
 
 def refused(tree: Worktree) -> str:
-    work = gather(tree, "Add a limit", TRAILERS)
+    work = gather(open_repository(tree.path.parents[2]), tree, "Add a limit", TRAILERS)
     assert isinstance(work, NoWork), work
     return work.why
 
@@ -115,7 +115,7 @@ def test_an_unfinished_merge_goes_back_with_what_to_do(repository: Repository, t
     sh(tree.path, "sh", "-c", "! git rebase other")
     assert "a rebase is unfinished" in refused(tree)
     sh(tree.path, "git", "rebase", "--abort")
-    gathered(tree)
+    assert gathered(tree).files == ("a.txt",)
 
 
 def test_conflict_marks_are_no_work(tree: Worktree) -> None:

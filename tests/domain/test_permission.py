@@ -199,12 +199,13 @@ def test_one_more_deny_rule_never_permits_more(policy: Policy, tool: str, path: 
     assert STRICTNESS[ruling(stricter, tool, path)] >= STRICTNESS[ruling(policy, tool, path)]
 
 
-def test_a_closed_place_is_closed_whatever_the_rules_say_but_for_an_own_folder_in_it() -> None:
-    policy = Policy(allow=(f"write:{HOME}/state/*",), closed=(f"{HOME}/state",))
-    assert judge(policy, "write", (f"{HOME}/state/log",), [HOME]).why == f"{HOME}/state is not for agents"
-    assert ruling(policy, "write", f"{HOME}/state") is DENY
-    assert ruling(policy, "write", f"{HOME}/stately") is ALLOW
-    mine = f"{HOME}/state/worktrees/t1"
-    assert judge(policy, "write", (f"{mine}/a.py",), [mine]).ruling is ALLOW
-    for path in (f"{HOME}/state/worktrees/t2/a.py", f"{HOME}/state/log", f"{mine}/../t2/a.py"):
-        assert judge(policy, "write", (path,), [mine]).ruling is DENY
+def test_remudas_own_folder_is_nobodys_but_a_worktree_in_it_is_its_workers() -> None:
+    policy = Policy(allow=("*:/p/.remuda/*",), off_limits=("/p/.remuda", "/p/remuda.toml"))
+    mine, root = "/p/.remuda/worktrees/t-1", "/p"
+    for path in ("/p/.remuda", "/p/.remuda/remuda.db", "/p/remuda.toml", "/p/.remuda/worktrees/t-2/a", f"{mine}/../x"):
+        assert judge(policy, "edit", [path], [mine]).ruling is Ruling.DENY
+        assert judge(policy, "edit", [path], [root]).ruling is Ruling.DENY
+    assert judge(policy, "edit", [f"{mine}/a"], [mine]).ruling is Ruling.ALLOW
+    assert judge(policy, "edit", [f"{mine}/a"], [root]).ruling is Ruling.DENY
+    assert judge(policy, "edit", ["/p/a"], [root]).ruling is Ruling.ALLOW
+    assert judge(policy, "edit", ["/p/a"], [mine]).ruling is Ruling.DENY

@@ -1,5 +1,6 @@
 """Start the process that runs an agent."""
 
+import asyncio
 import secrets
 
 from remuda.agents import Launch
@@ -9,6 +10,7 @@ from remuda.domain.errors import EffectFailed
 from remuda.effects.live import Live
 from remuda.effects.questions import Questions
 from remuda.effects.world import World
+from remuda.git.commit import identity
 from remuda.store.output import OutputRing
 from remuda.store.transcript import Transcript, session_path
 
@@ -31,13 +33,14 @@ async def start_session(world: World, effect: StartSession) -> Report:
     live.folder = effect.folder
     live.questions = Questions(effect.agent, world.policy(effect.role), [str(folder)], live.put_question)
     loan = world.loan(effect, live.token)
+    who = await asyncio.to_thread(identity, folder) if effect.folder else {}  # so that it can commit in its worktree
     launch = Launch(
         agent=effect.agent,
         epoch=effect.epoch,
         backend=effect.backend,
         cwd=folder,
         mark=f"{world.mark}/{effect.agent}/{effect.epoch}",
-        env={**world.environment(effect.agent, live.token), **loan.env},
+        env={**who, **world.environment(effect.agent, live.token), **loan.env},
         model=effect.model,
         instructions="\n\n".join(filter(None, (loan.instructions, effect.instructions))),
         resume=effect.resumes,

@@ -10,6 +10,7 @@ from remuda.domain.commands import Report
 from remuda.domain.effects import StartSession
 from remuda.domain.permission import Policy
 from remuda.effects.live import Live
+from remuda.effects.work import MergeQueue, WorkRules
 from remuda.store.output import DEFAULT_LINES
 
 DEFAULT_SILENCE = 900.0
@@ -44,6 +45,8 @@ class World:
     output_lines: int = DEFAULT_LINES
     silence: float = DEFAULT_SILENCE  # seconds in a turn without a sign of life, from tools and people apart
     live: dict[str, Live] = field(default_factory=dict)
+    work: WorkRules = field(default_factory=WorkRules)
+    merges: MergeQueue = field(default_factory=MergeQueue)
     lenders: list[Lend] = field(default_factory=list)  # tools, meter, gateway: who serves them here adds itself
 
     def loan(self, effect: StartSession, token: str) -> Loan:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remuda.git import GitFailed, ask, git, line, names, text
+from remuda.git.refs import move
+from remuda.git.repository import Repository
 from remuda.git.worktree import Worktree, git_folder
 
 NAME, EMAIL = "Remuda", "remuda@localhost"
@@ -56,17 +58,23 @@ def identity(folder: Path) -> dict[str, str]:
     return missing
 
 
-def gather(tree: Worktree, message: str, trailers: Mapping[str, str]) -> Work | NoWork:
+def gather(repository: Repository, tree: Worktree, message: str, trailers: Mapping[str, str]) -> Work | NoWork:
     """Commit what is not committed, and tell what the work is. Done again it commits nothing more. It blocks."""
     if why := _why_not(tree):
         return NoWork(why)
     before = line(tree.path, "rev-parse", "HEAD")
     try:
-        commit, left_out = _commit(tree, before, message, trailers)
+        made, left_out = _write_tree(tree, before)
     except GitFailed as error:
         if _EMPTY_REPOSITORY not in error.said:
             raise
         return NoWork(f"there is an empty git repository inside the worktree; remove it: {error.said}")
+    commit = before
+    if made != line(tree.path, "rev-parse", f"{before}^{{tree}}"):
+        commit = _write_commit(tree, made, before, message, trailers)
+        if not move(repository, f"refs/heads/{tree.branch}", commit, before, _DONE):
+            return NoWork(f"{tree.branch} moved while its changes were committed; let it stand and report again")
+    _put_index(tree)
     files = names(tree.path, "diff", "--name-only", "-z", "--no-renames", tree.base, commit)
     if not files:
         return NoWork(
@@ -109,23 +117,23 @@ def _why_not(tree: Worktree) -> str:
     return ""
 
 
-def _commit(tree: Worktree, head: str, message: str, trailers: Mapping[str, str]) -> tuple[str, list[str]]:
+def _write_tree(tree: Worktree, head: str) -> tuple[str, list[str]]:
+    """All that is in the worktree as git would commit it, and what is left out of it."""
     folder = git_folder(tree.path)
     index = folder / _INDEX
+    index.with_name(f"{_INDEX}.lock").unlink(missing_ok=True)  # nobody but us uses it, one after the other
     if (folder / "index").exists():
         shutil.copyfile(folder / "index", index)  # it knows which files are unchanged, so they are not read again
     env = {"GIT_INDEX_FILE": str(index)}
-    try:
-        git(tree.path, "add", "--all", "--sparse", env=env, within=600)
-        left_out = _leave_out_repositories(tree, head, env)
-        made, commit = line(tree.path, "write-tree", env=env), head
-        if made != line(tree.path, "rev-parse", f"{head}^{{tree}}"):
-            commit = _write_commit(tree, made, head, message, trailers)
-            git(tree.path, "update-ref", "-m", _DONE, f"refs/heads/{tree.branch}", commit, head)
-        os.replace(index, folder / "index")  # also when a crash kept an earlier try from it
-        return commit, left_out
-    finally:
-        index.unlink(missing_ok=True)
+    git(tree.path, "add", "--all", "--sparse", env=env, within=600)
+    left_out = _leave_out_repositories(tree, head, env)
+    return line(tree.path, "write-tree", env=env), left_out
+
+
+def _put_index(tree: Worktree) -> None:
+    """The copy becomes the worktree's index, which then agrees with its branch; also after a crash before this."""
+    folder = git_folder(tree.path)
+    os.replace(folder / _INDEX, folder / "index")
 
 
 def _write_commit(tree: Worktree, made: str, parent: str, message: str, trailers: Mapping[str, str]) -> str:

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from remuda.git import ask, git, line, names, text
 from remuda.git.commit import unfinished
-from remuda.git.repository import NOTHING, Repository, commit_of
+from remuda.git.refs import move
+from remuda.git.repository import Repository, commit_of
 from remuda.git.worktree import Worktree, branch_of, find, is_registered, place_of
 
 # Ignored by git and yet not to be made anew by a build. A file like its namesake in the user's own checkout may go.
@@ -80,7 +81,7 @@ def put_branch_away(repository: Repository, task: str) -> str:
     name, away = f"refs/heads/{branch_of(task)}", f"{TASKS}/{task}"
     tip = commit_of(repository, name)
     if tip:
-        git(repository.root, "update-ref", away, tip)
+        move(repository, away, tip)
         git(repository.root, "update-ref", "-d", name, tip)
     return away
 
@@ -133,7 +134,7 @@ def _keep_abandoned(repository: Repository, tree: Worktree) -> None:
     for log in ("HEAD", f"refs/heads/{tree.branch}"):
         logged |= set(text(ask(tree.path, "reflog", "show", "--format=%H", log, "--").out).split())
     while left := _only_here(repository, *sorted(logged)):
-        git(repository.root, "update-ref", f"{KEPT}/{tree.task}/{left[0]}", left[0], NOTHING)
+        move(repository, f"{KEPT}/{tree.task}/{left[0]}", left[0])
 
 
 def _top(repository: Repository) -> Path:

@@ -10,13 +10,15 @@ would take back what was merged. Its work then waits on `remuda/merged`, and the
 """
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from remuda.domain.errors import Refused
-from remuda.git import GitFailed, ask, git, line
+from remuda.git import GitFailed, git, line
 from remuda.git.locks import clear_stale
+from remuda.git.refs import move
 from remuda.git.repository import NOTHING, Repository, branch, commit_of, head, is_ancestor, worktrees
 from remuda.git.worktree import FOLDER, MERGED, PREFIX, git_folder, is_registered
 
@@ -32,7 +34,8 @@ class Destination:
     ref: str
     tip: str  # what the next result is made for
     exists: bool  # whether the ref is there yet
-    notes: tuple[str, ...] = ()
+    held: str = ""  # why it cannot be moved now
+    next_step: str = ""  # how the user takes what is merged
 
     @property
     def branch(self) -> str:
@@ -46,32 +49,31 @@ def destination(repository: Repository, mode: Mode, target: str = "") -> Destina
     wanted = commit_of(repository, f"refs/heads/{target}") if target else at
     if not wanted:
         raise Refused(f"there is no branch {target} to merge into; correct merge.target in remuda.toml")
-    if mode == "local":
-        if not target:
-            raise Refused("HEAD is detached, so there is no branch to merge into; set merge.target in remuda.toml")
-        where = checked_out(repository, target)
-        if where is None:
-            return Destination(f"refs/heads/{target}", wanted, True)
-        note = f"{target} is checked out at {where} and stays; take the work there with `git merge {INTEGRATION}`"
-        return _integration(repository, wanted, target, (note,))
-    return _integration(repository, wanted, target, ())
+    if mode != "local":
+        return _integration(repository, wanted, target)
+    if not target:
+        raise Refused("HEAD is detached, so there is no branch to merge into; set merge.target in remuda.toml")
+    where = checked_out(repository, target)
+    if where is None:
+        return Destination(f"refs/heads/{target}", wanted, True)
+    to = _integration(repository, wanted, target)
+    return replace(to, next_step=f"{target} is checked out at {where} and was not moved; {to.next_step}")
 
 
-def _integration(repository: Repository, wanted: str, target: str, notes: tuple[str, ...]) -> Destination:
+def _integration(repository: Repository, wanted: str, target: str) -> Destination:
     ref = f"refs/heads/{INTEGRATION}"
-    if (where := checked_out(repository, INTEGRATION)) is not None:
-        raise Refused(
-            f"{INTEGRATION} is checked out at {where}, and to move it would change files under whoever is there; "
-            "leave it there (`git switch -`), and the merge goes on"
-        )
     tip = commit_of(repository, ref)
-    if not tip:
-        return Destination(ref, wanted, False, notes)
-    if is_ancestor(repository, tip, wanted):  # the user has taken all of it, and may have gone on
-        return Destination(ref, wanted, True, notes)
-    if not is_ancestor(repository, wanted, tip):
-        notes = (*notes, f"{target or 'HEAD'} has commits that {INTEGRATION} has not")
-    return Destination(ref, tip, True, notes)
+    where = checked_out(repository, INTEGRATION)
+    return Destination(
+        ref,
+        wanted if not tip or is_ancestor(repository, tip, wanted) else tip,  # the user may have taken all of it
+        bool(tip),
+        f"{INTEGRATION} is checked out at {where}, and to move it would change files under whoever is there; "
+        "leave it there (`git switch -`), and the merge goes on"
+        if where
+        else "",
+        f"`git merge {INTEGRATION}` on {target or 'your branch'} takes it",
+    )
 
 
 def checked_out(repository: Repository, name: str) -> Path | None:
@@ -96,24 +98,7 @@ def land(repository: Repository, to: Destination, result: str, why: str) -> bool
         return False
     if to.exists != bool(before):
         return False
-    return move(repository, to.ref, result, before or NOTHING, why)
-
-
-def move(repository: Repository, ref: str, new: str, old: str = "", why: str = "remuda") -> bool:
-    """Whether it moved: not when it was elsewhere than at `old`."""
-    arguments = ("update-ref", "-m", f"remuda: {why}", ref, new, *((old,) if old else ()))
-    answer = ask(repository.root, *arguments)
-    if answer.code and "File exists" in answer.said and clear_stale(_lock(repository, ref), repository.root):
-        answer = ask(repository.root, *arguments)
-    if not answer.code:
-        return True
-    if old and (commit_of(repository, ref) or NOTHING) != old:
-        return False
-    raise GitFailed(arguments, answer.code, answer.said)
-
-
-def _lock(repository: Repository, ref: str) -> Path:
-    return repository.common / f"{ref}.lock"
+    return move(repository, to.ref, result, before or NOTHING, f"remuda: {why}")
 
 
 # --- trying it out ---
@@ -146,9 +131,10 @@ def drop_stand(repository: Repository) -> None:
 # --- telling of it ---
 
 
-def pull_request_text(repository: Repository, title: str, base: str, commit: str, accepted: tuple[str, ...]) -> str:
-    """What to write into a pull request: why, what, and how it was tried out."""
-    subjects = line(repository.root, "log", "--reverse", "--format=- %s", f"{base}..{commit}")
-    files = line(repository.root, "diff", "--stat=100", "--no-color", base, commit)
-    tried = "\n".join(f"- `{each}`" for each in accepted) or "- nothing: the task has no acceptance commands"
-    return f"# {title}\n\n{subjects}\n\n## Files\n\n```\n{files}\n```\n\n## Passed on the merged result\n\n{tried}\n"
+def pull_request_text(repository: Repository, target: str, commit: str, accepted: Sequence[str]) -> str:
+    """What to write into a pull request of all that waits: what it does, which files, and how it was tried out."""
+    base = commit_of(repository, f"refs/heads/{target}") if target else head(repository)
+    subjects = line(repository.root, "log", "--reverse", "--format=## %s%n%n%b", f"{base}..{commit}")
+    files = line(repository.root, "diff", "--stat=100", "--no-color", f"{base}...{commit}")
+    tried = "\n".join(f"- `{each}`" for each in accepted) or "- nothing: there are no acceptance commands"
+    return f"{subjects.strip()}\n\n## Files\n\n```\n{files}\n```\n\n## Passed on the merged result\n\n{tried}\n"

@@ -4,26 +4,31 @@ Each commit is merged with what is there so far, as if that had grown from the c
 for it from 2.44 on; before, a commit that stands in for "what is there so far" with the wanted parent does the same.
 
 The new commits keep author, committer and both dates of the old, byte for byte. So the same rebase gives the same
-commits, today and after a crash. A branch with merges in it is not rebased but merged, as one: to flatten it would
-throw away how its conflicts were resolved.
+commits, today and after a crash. A branch with merges in it goes on top as one commit: to bring its commits over one by
+one would throw away how its conflicts were resolved.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from remuda.domain.errors import Refused
 from remuda.git import GitFailed, ask, git, line, text
 from remuda.git.repository import Repository, is_ancestor
+
+# What the branch that it is merged into looks like afterwards: the task's own commits on top of it, one commit for the
+# task, or one that also leads to the task's own.
+History = Literal["rebase", "squash", "merge"]
 
 LONGEST_HUNKS = 6000  # characters of conflicting lines, for the worker who resolves them
 _MARKED = re.compile(r"^<{7} .*?^>{7} .*?$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Rebased:
+class Brought:
     commit: str
-    new: int  # commits that are not in what it was rebased onto
+    new: int  # commits that were not there before
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +42,25 @@ class Conflicted:
     hunks: str  # the lines in question, with both sides
 
 
-def rebase(repository: Repository, source: str, onto: str) -> Rebased | Conflicted:
-    """`source` on top of `onto`. Neither is moved. It blocks."""
-    if is_ancestor(repository, onto, source):
-        return Rebased(source, len(_commits(repository, source, onto)))
+def bring(repository: Repository, source: str, onto: str, history: History, message: str) -> Brought | Conflicted:
+    """`source` on top of `onto`. Neither is moved. The message is for a commit that holds it all. It blocks."""
     if is_ancestor(repository, source, onto):
-        return Rebased(onto, 0)
+        return Brought(onto, 0)
     commits = _commits(repository, source, onto)
-    if any(len(parents) != 1 for _, parents in commits):
-        return _merge(repository, source, onto)
+    if history == "rebase":
+        if is_ancestor(repository, onto, source):
+            return Brought(source, len(commits))
+        if all(len(parents) == 1 for _, parents in commits):
+            return _rebase(repository, commits, onto)
+    merged = _merge_trees(repository, onto, source, named=source)
+    if isinstance(merged, Conflicted):
+        return merged
+    rest = b"".join(each + b"\n" for each in _people(repository, source)) + f"\n{message.strip()}\n".encode()
+    parents = [onto, source] if history == "merge" else [onto]
+    return Brought(_write(repository, merged, parents, rest), 1)
+
+
+def _rebase(repository: Repository, commits: Sequence[tuple[str, list[str]]], onto: str) -> Brought | Conflicted:
     tip, new = onto, 0
     for commit, (parent,) in commits:
         picked = _pick(repository, commit, parent, tip)
@@ -53,7 +68,7 @@ def rebase(repository: Repository, source: str, onto: str) -> Rebased | Conflict
             return picked
         new += picked != tip
         tip = picked
-    return Rebased(tip, new)
+    return Brought(tip, new)
 
 
 def _commits(repository: Repository, source: str, onto: str) -> list[tuple[str, list[str]]]:
@@ -72,15 +87,6 @@ def _pick(repository: Repository, commit: str, parent: str, tip: str) -> str | C
     if merged == _tree(repository, tip):
         return tip  # what it does has been done meanwhile
     return _write(repository, merged, [tip], _rest_of(repository, commit))
-
-
-def _merge(repository: Repository, source: str, onto: str) -> Rebased | Conflicted:
-    merged = _merge_trees(repository, onto, source, named=source)
-    if isinstance(merged, Conflicted):
-        return merged
-    people = b"".join(part + b"\n" for part in _people(repository, source))
-    commit = _write(repository, merged, [onto, source], people + b"\nMerge a task's branch, which has merges in it\n")
-    return Rebased(commit, len(_commits(repository, source, onto)) + 1)
 
 
 def _merge_trees(repository: Repository, ours: str, theirs: str, *, named: str) -> str | Conflicted:

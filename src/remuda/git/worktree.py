@@ -17,9 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from remuda.domain.errors import Invalid, Refused
+from remuda.domain.errors import Conflict, Invalid, Refused
 from remuda.git import GitFailed, ask, git, line, text
 from remuda.git.locks import clear_stale
+from remuda.git.refs import move
 from remuda.git.repository import NOTHING, Entry, Repository, commit_of, worktrees
 
 PREFIX = "remuda/"  # of every branch that Remuda makes
@@ -81,14 +82,14 @@ def prepare(repository: Repository, task: str, start: str) -> Worktree:
     base = _make_branch(repository, task, start)
     if not path.exists():
         _check_out(repository, path, branch_of(task))
-    _write(path, base, ready=False)
+    write_ready(path, base, ready=False)
     made = _read(repository, task)
     assert made is not None
     return replace(made, notes=(*aside, *_notes(repository, path)))
 
 
 def mark_ready(tree: Worktree) -> Worktree:
-    _write(tree.path, tree.base, ready=True)
+    write_ready(tree.path, tree.base, ready=True)
     return replace(tree, ready=True)
 
 
@@ -138,7 +139,8 @@ def _make_branch(repository: Repository, task: str, start: str) -> str:
         shared = ask(repository.root, "merge-base", start, tip)
         return text(shared.out).strip() or tip
     try:
-        git(repository.root, "update-ref", "-m", f"remuda: begin {task}", f"refs/heads/{branch}", start, NOTHING)
+        if not move(repository, f"refs/heads/{branch}", start, NOTHING, f"remuda: begin {task}"):
+            raise Conflict(f"somebody made the branch {branch} at the same moment")
     except GitFailed as error:
         if "refs/heads/remuda'" in error.said:
             raise Refused(
@@ -189,14 +191,24 @@ def _entry(repository: Repository, path: Path) -> Entry | None:
 
 def _read(repository: Repository, task: str) -> Worktree | None:
     path = place_of(repository, task)
+    started = _started(path)
+    return Worktree(task, path, path / repository.prefix, *started) if started else None
+
+
+def is_ready(path: Path) -> bool:
+    started = _started(path)
+    return started is not None and started[1]
+
+
+def _started(path: Path) -> tuple[str, bool] | None:
     try:
-        started = json.loads((git_folder(path) / STARTED).read_bytes())
-        return Worktree(task, path, path / repository.prefix, str(started["base"]), bool(started["ready"]))
-    except (OSError, ValueError, KeyError, GitFailed):
+        said = json.loads((git_folder(path) / STARTED).read_bytes())
+        return str(said["base"]), bool(said["ready"])
+    except (OSError, ValueError, KeyError, TypeError, GitFailed):
         return None
 
 
-def _write(path: Path, base: str, *, ready: bool) -> None:
+def write_ready(path: Path, base: str, *, ready: bool) -> None:
     """At once or not at all."""
     file = git_folder(path) / STARTED
     new = file.with_suffix(".new")

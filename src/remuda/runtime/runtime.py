@@ -32,6 +32,7 @@ class Caller:
 
     sender: Sender
     author: str
+    epoch: int = 0  # of the agent's session
 
 
 # Where agents' programs keep what is theirs, below the user's home.
@@ -78,7 +79,7 @@ class Runtime:
         for live in self.world.live.values():
             if live.token == token:
                 role = self.loop.shown.agents[live.agent].role
-                return Caller(Sender.COORDINATOR if role == COORDINATOR else Sender.AGENT, live.agent)
+                return Caller(Sender.COORDINATOR if role == COORDINATOR else Sender.AGENT, live.agent, live.epoch)
         raise Refused("this token belongs to no session that is alive")
 
     def agent(self, name: str) -> Agent:
@@ -96,8 +97,8 @@ class Runtime:
 def policy(place: Place, settings: Settings) -> Callable[[str], Policy]:
     """By role. Remuda's own files are nobody's to change: who could write them could write its own rules."""
     root = place.root.resolve()
-    closed = (str(root / place.state.name), str(root / place.settings.name))
-    return lambda role: replace(settings.policy(role), closed=closed)
+    own = (str(root / place.state.name), str(root / place.settings.name))
+    return lambda role: replace(settings.policy(role), off_limits=own)
 
 
 def sandbox(place: Place, settings: Settings) -> Callable[[str], Sandbox | None]:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from remuda.domain.failure import Failure
-from remuda.domain.lifecycle import Phase
 from remuda.domain.state import Outcome, Sender, Usage
+from remuda.domain.task_commands import TaskCommand, TaskReport, ToolCommand
 
 # --- asked by people, agents and watches ---
 
@@ -19,6 +19,7 @@ class SpawnAgent:
     instructions: str = ""
     options: tuple[tuple[str, str], ...] = ()
     hold: bool = False  # stay pending until resumed
+    works: bool = False  # takes tasks, as every agent of role worker does
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,6 @@ class RetireAgent:
 class ReapAgent:
     agent: str
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangePhase:
-    agent: str
-    phase: Phase
-    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +204,7 @@ class ReportAnswerGiven:
     asking: int
 
 
-Report = (
+AgentReport = (
     ReportSessionStarted
     | ReportSessionEnded
     | ReportSessionFailed
@@ -224,18 +218,18 @@ Report = (
     | ReportAnswerGiven
 )
 
-Command = (
-    SpawnAgent
-    | SendMessage
+Report = AgentReport | TaskReport
+
+AgentCommand = (
+    SendMessage
     | PauseAgent
     | ResumeAgent
     | StopAgent
     | HibernateAgent
     | RetireAgent
     | ReapAgent
-    | ChangePhase
     | AnswerQuestion
-    | StartRuntime
-    | StopRuntime
-    | Report
+    | AgentReport
 )
+
+Command = SpawnAgent | AgentCommand | ToolCommand | TaskCommand | StartRuntime | StopRuntime | TaskReport

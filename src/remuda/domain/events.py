@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import Phase, Status
 from remuda.domain.state import Message, Outcome, Question, Usage
+from remuda.domain.task import Staff
+from remuda.domain.task_events import TaskAdded, TaskEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class AgentSpawned:
     model: str
     instructions: str
     options: tuple[tuple[str, str], ...]
+    works: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,16 @@ class SessionEndRequested:
 class MessageQueued:
     agent: str
     message: Message
+    queue_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MailWithdrawn:
+    """What the agent was to do for a task that it no longer has."""
+
+    agent: str
+    task: str
+    message_ids: tuple[str, ...]
     queue_count: int
 
 
@@ -159,6 +172,64 @@ class AnswerGiven:
 
 
 @dataclass(frozen=True, slots=True)
+class FolderChanged:
+    """The agent works elsewhere from now on, in a fresh session and a conversation of its own."""
+
+    agent: str
+    folder: str  # from the project's root
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUsed:
+    """One of the tools that end a turn was used, with success: known from the tool itself, never from the words."""
+
+    agent: str
+    epoch: int
+    turn: int
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reminded:
+    """The turn ended without a word on where the work stands. The reminder is at the head of the queue: whatever
+    waited there would otherwise begin a new account."""
+
+    agent: str
+    epoch: int
+    turn: int
+    message: Message
+    count: int  # of reminders in this account
+    queue_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLetThrough:
+    """A warning: the agent was reminded as often as is sensible and still has not said where its work stands."""
+
+    agent: str
+    epoch: int
+    turn: int
+    reminders: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserNotified:
+    agent: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionSignalled:
+    agent: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class StaffChanged:
+    staff: Staff
+
+
+@dataclass(frozen=True, slots=True)
 class OutputAppended:
     agent: str
     epoch: int
@@ -205,6 +276,7 @@ AgentEvent = (
     | SessionEndRequested
     | SessionEnded
     | MessageQueued
+    | MailWithdrawn
     | TurnStarted
     | TurnEnded
     | RestBegan
@@ -213,13 +285,21 @@ AgentEvent = (
     | QuestionAsked
     | QuestionAnswered
     | AnswerGiven
+    | FolderChanged
+    | ToolUsed
+    | Reminded
+    | TurnLetThrough
+    | UserNotified
+    | CompletionSignalled
     | OutputAppended
     | UsageRecorded
     | ErrorReported
     | ReportIgnored
 )
 
-Event = RuntimeStarted | RuntimeStopped | AgentSpawned | AgentEvent
+ProjectEvent = RuntimeStarted | RuntimeStopped | StaffChanged
+
+Event = ProjectEvent | AgentSpawned | AgentEvent | TaskAdded | TaskEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,17 @@ from remuda.domain.events import (
     AgentEvent,
     AgentSpawned,
     AnswerGiven,
+    CompletionSignalled,
     ErrorReported,
+    FolderChanged,
+    MailWithdrawn,
     MessageQueued,
     OutputAppended,
     PhaseChanged,
     QuestionAnswered,
     QuestionAsked,
     Recorded,
+    Reminded,
     ReportIgnored,
     RestBegan,
     RestEnded,
@@ -24,14 +28,20 @@ from remuda.domain.events import (
     SessionEndRequested,
     SessionRequested,
     SessionStarted,
+    StaffChanged,
     StatusChanged,
     ToolCalled,
+    ToolUsed,
     TurnEnded,
+    TurnLetThrough,
     TurnStarted,
     UsageRecorded,
+    UserNotified,
 )
 from remuda.domain.lifecycle import DEAD, STAGE, WITH_PROCESS, Phase, Stage
-from remuda.domain.state import Agent, Metrics, Session, State, Turn, Usage
+from remuda.domain.state import Agent, Metrics, Sender, Session, State, Turn, Usage
+from remuda.domain.task_events import TaskAdded, TaskEvent
+from remuda.domain.task_evolve import added, evolve_task
 
 _T = TypeVar("_T")
 
@@ -52,13 +62,28 @@ def evolve(state: State, recorded: Recorded) -> State:
             state.runtime, state.stopped_cleanly = event.instance, False
         case RuntimeStopped():
             state.stopped_cleanly = True
+        case StaffChanged():
+            state.staff = event.staff
         case AgentSpawned():
             state.agents[event.agent] = spawned(event, recorded.at)
+        case TaskAdded():
+            state.tasks[event.task] = added(event, recorded.at)
         case _:
-            if isinstance(event, TurnStarted):
-                state.clock = event.turn
-            state.agents[event.agent] = evolve_agent(state.agents[event.agent], event, recorded.at)
+            _evolve_one(state, event, recorded.at)
     return state
+
+
+def _evolve_one(state: State, event: AgentEvent | TaskEvent, at: float) -> None:
+    """By the table and not by the type: this is the hot path, and an event is of an agent nearly always."""
+    rule = RULES.get(type(event))
+    if rule is None:
+        task: str = event.task  # type: ignore[union-attr]  # what is not of an agent is of a task
+        state.tasks[task] = evolve_task(state.tasks[task], event, at)  # type: ignore[arg-type]
+        return
+    if isinstance(event, TurnStarted):
+        state.clock = event.turn
+    agent: str = event.agent  # type: ignore[union-attr]
+    state.agents[agent] = rule(state.agents[agent], event, at)
 
 
 def spawned(event: AgentSpawned, at: float) -> Agent:
@@ -72,7 +97,7 @@ def spawned(event: AgentSpawned, at: float) -> Agent:
         model=event.model,
         instructions=event.instructions,
         options=event.options,
-        phase=Phase.IDLE if event.role == WORKER else None,
+        phase=Phase.IDLE if event.role == WORKER or event.works else None,
     )
 
 
@@ -82,11 +107,15 @@ def evolve_agent(agent: Agent, event: AgentEvent, at: float) -> Agent:
 
 
 def _phase_changed(agent: Agent, event: PhaseChanged, at: float) -> Agent:
-    return agent._replace(phase=event.now, task=event.task, active_at=at)
+    return agent._replace(phase=event.now, task=event.task, idled=0, active_at=at)
 
 
 def _message_queued(agent: Agent, event: MessageQueued, at: float) -> Agent:
     return agent._replace(queue=(*agent.queue, event.message), active_at=at)
+
+
+def _mail_withdrawn(agent: Agent, event: MailWithdrawn, _at: float) -> Agent:
+    return agent._replace(queue=tuple(each for each in agent.queue if each.id not in event.message_ids))
 
 
 def _was_active(agent: Agent, _event: AgentEvent, at: float) -> Agent:
@@ -106,7 +135,7 @@ def _status_changed(agent: Agent, event: StatusChanged, at: float) -> Agent:
 
 
 def _session_requested(agent: Agent, event: SessionRequested, at: float) -> Agent:
-    session = Session(event.epoch, Stage.REQUESTED, resumes=event.resumes)
+    session = Session(event.epoch, Stage.REQUESTED, resumes=event.resumes, errand=agent.errand)
     return agent._replace(session=session, metrics=agent.metrics._replace(total_cost_nanousd=0), active_at=at)
 
 
@@ -128,6 +157,8 @@ def _turn_started(agent: Agent, event: TurnStarted, at: float) -> Agent:
     return agent._replace(
         turn=Turn(event.turn, message, at),
         queue=tuple(rest),
+        tool="",
+        reminders=agent.reminders if message.sender is Sender.SYSTEM else 0,
         metrics=agent.metrics._replace(turn_cost_nanousd=0),
         active_at=at,
     )
@@ -136,9 +167,23 @@ def _turn_started(agent: Agent, event: TurnStarted, at: float) -> Agent:
 def _turn_ended(agent: Agent, event: TurnEnded, at: float) -> Agent:
     message = _present(agent.turn).message
     if event.outcome.answered:
-        return agent._replace(turn=None, turns=agent.turns + 1, crashes=0, limits=0, questions=(), active_at=at)
+        return agent._replace(
+            turn=None, turns=agent.turns + 1, idled=agent.idled + 1, crashes=0, limits=0, questions=(), active_at=at
+        )
     again = replace(message, attempts=message.attempts + 1)
     return agent._replace(turn=None, turns=agent.turns + 1, queue=(again, *agent.queue), active_at=at)
+
+
+def _folder_changed(agent: Agent, event: FolderChanged, _at: float) -> Agent:
+    return agent._replace(folder=event.folder, errand=agent.errand + 1)
+
+
+def _tool_used(agent: Agent, event: ToolUsed, at: float) -> Agent:
+    return agent._replace(tool=event.tool, reminders=0, active_at=at)
+
+
+def _reminded(agent: Agent, event: Reminded, _at: float) -> Agent:
+    return agent._replace(queue=(event.message, *agent.queue), reminders=event.count)
 
 
 def _rest_began(agent: Agent, event: RestBegan, _at: float) -> Agent:
@@ -212,6 +257,7 @@ RULES: Mapping[type, Callable[[Agent, Any, float], Agent]] = {
     SessionEndRequested: _session_end_requested,
     SessionEnded: _session_ended,
     MessageQueued: _message_queued,
+    MailWithdrawn: _mail_withdrawn,
     TurnStarted: _turn_started,
     TurnEnded: _turn_ended,
     RestBegan: _rest_began,
@@ -220,6 +266,12 @@ RULES: Mapping[type, Callable[[Agent, Any, float], Agent]] = {
     QuestionAsked: _question_asked,
     QuestionAnswered: _question_answered,
     AnswerGiven: _answer_given,
+    FolderChanged: _folder_changed,
+    ToolUsed: _tool_used,
+    Reminded: _reminded,
+    TurnLetThrough: _unchanged,
+    UserNotified: _was_active,
+    CompletionSignalled: _was_active,
     OutputAppended: _was_active,
     UsageRecorded: _usage_recorded,
     ErrorReported: _was_active,

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from math import isnan
 from typing import Any
 
-from remuda.domain import questions
+from remuda.domain import questions, speaking
 from remuda.domain.commands import (
-    Report,
+    AgentReport,
     ReportAnswerGiven,
     ReportError,
     ReportOutput,
@@ -49,7 +49,7 @@ LONGEST_REST = 300.0
 DOUBLINGS = 6  # by then it is the longest
 
 
-def decide(draft: Draft, report: Report) -> None:
+def decide(draft: Draft, report: AgentReport) -> None:
     why = _stale(draft, report)
     if why:
         turn = getattr(report, "turn", 0)
@@ -89,6 +89,7 @@ def _turn_ended(draft: Draft, report: ReportTurnEnded) -> None:
     assert draft.agent.turn is not None
     passes = report.failure is not None and REMEDY[report.failure].passes
     outcome = Outcome.LIMITED if passes else report.outcome
+    silent = speaking.silent(draft.agent, outcome)
     draft.emit(
         TurnEnded(
             report.agent,
@@ -104,6 +105,8 @@ def _turn_ended(draft: Draft, report: ReportTurnEnded) -> None:
     if passes and report.failure is not None:
         _begin_rest(draft, report.failure, report.retry_after)
     draft.move(Status.READY, f"turn {report.turn} {outcome}")
+    if silent:
+        speaking.remind(draft, report.turn)
     wake(draft)
 
 
@@ -170,7 +173,7 @@ RULES: Mapping[type, Callable[[Draft, Any], None]] = {
 # --- the fence ---
 
 
-def _stale(draft: Draft, report: Report) -> str:
+def _stale(draft: Draft, report: AgentReport) -> str:
     """Why a report must not be applied, or nothing."""
     session = draft.agent.session
     if session is None or report.epoch != session.epoch:

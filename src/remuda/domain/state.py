@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from remuda.domain.lifecycle import Phase, Stage, Status
+from remuda.domain.task import Staff, Task
 
 
 class Sender(StrEnum):
@@ -44,6 +45,7 @@ class Message:
     text: str
     at: float
     attempts: int = 0  # turns that were begun with it and cut short
+    about: str = ""  # the task that it gives the agent to do; taken back with the task
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Session(NamedTuple):
     ref: str = ""  # the backend's id of the conversation
     resumes: str = ""  # the ref it was asked to go on from
     calls: int = 0  # the last model call that was counted
+    errand: int = 0  # of the agent, that it was started for
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,11 @@ class Agent(NamedTuple):
     rest_until: float = 0.0  # no turn is begun before; 0 for one that need not rest
     questions: tuple[Question, ...] = ()
     metrics: Metrics = Metrics()
+    folder: str = ""  # where it works, from the project's root
+    errand: int = 0  # counts the changes of folder: a session and its conversation belong to one
+    tool: str = ""  # the one that ends a turn, if it was used in this turn
+    reminders: int = 0  # in the present account
+    idled: int = 0  # answered turns since its phase last changed
     ended_at: float = 0.0  # 0 while alive
 
 
@@ -139,6 +147,8 @@ class State:
     seq: int = 0  # the last event that is in it
     clock: int = 0  # the last turn's number, over all agents
     agents: dict[str, Agent] = field(default_factory=dict)
+    tasks: dict[str, Task] = field(default_factory=dict)
+    staff: Staff = field(default_factory=Staff)
     recent: dict[str, int] = field(default_factory=dict)  # ids of the last commands -> seq of their first event
     runtime: str = ""  # the instance that is, or was last, up
     stopped_cleanly: bool = True

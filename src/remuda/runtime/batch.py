@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from remuda.domain.events import Event, Recorded
+from remuda.domain.ledger import Ledger
 from remuda.domain.state import Agent, State
 from remuda.domain.task import Task
 
@@ -26,8 +27,10 @@ class Batch:
     agents: dict[str, Agent] = field(default_factory=dict)  # those it touched, as they are after it
     tasks: dict[str, Task] = field(default_factory=dict)
     clock: int = 0
+    ledger: Ledger | None = None  # as it is after it
 
     def touch(self, state: State, event: Event) -> None:
+        self.ledger = state.ledger
         agent: str | None = getattr(event, "agent", None)
         if agent is not None:
             self.agents[agent] = state.agents[agent]
@@ -52,9 +55,11 @@ class Shown:
     clock: int
     agents: dict[str, Agent]
     tasks: dict[str, Task]
+    ledger: Ledger
 
     def take(self, batch: Batch) -> None:
         if batch.records:
             self.seq, self.clock = batch.records[-1].seq, batch.clock
             self.agents.update(batch.agents)
             self.tasks.update(batch.tasks)
+            self.ledger = batch.ledger or self.ledger

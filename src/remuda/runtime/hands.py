@@ -20,6 +20,7 @@ from remuda.domain.effects import (
     RunAcceptance,
     RunTurn,
     StartSession,
+    TaskEffect,
     key,
 )
 from remuda.domain.errors import AgentFault, RemudaError
@@ -46,7 +47,6 @@ RETRIES: Mapping[type[Effect], Callable[[], Iterator[float]]] = {
 }
 
 OF_PROCESS = (StartSession, RunTurn, EndSession)
-OF_WORKTREE = (PrepareWorktree, RunAcceptance, MergeTask, RemoveWorktree)
 
 
 class Hands:
@@ -121,7 +121,7 @@ class Hands:
 
     async def _give_up(self, effect: Effect, error: str, failure: Failure | None) -> Report:
         """What to say of an effect that the world would not do."""
-        if isinstance(effect, OF_WORKTREE):
+        if isinstance(effect, TaskEffect):
             return ReportWorkFailed(effect.task, effect.attempt, error)
         if isinstance(effect, StartSession):
             return ReportSessionFailed(effect.agent, effect.epoch, error, failure)
@@ -141,7 +141,7 @@ class Hands:
 
 def _lane(effect: Effect) -> str:
     """Empty for what need not wait for its turn."""
-    if isinstance(effect, OF_WORKTREE):
+    if isinstance(effect, TaskEffect):
         return f"{effect.task} worktree"
     return f"{effect.agent} process" if isinstance(effect, OF_PROCESS) else ""
 

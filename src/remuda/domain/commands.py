@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from remuda.domain.budget_commands import BudgetCommand
 from remuda.domain.failure import Failure
+from remuda.domain.ledger import UNLIMITED, Limits
 from remuda.domain.state import Outcome, Sender, Usage
 from remuda.domain.task_commands import TaskCommand, TaskReport, ToolCommand
 
@@ -20,6 +22,7 @@ class SpawnAgent:
     options: tuple[tuple[str, str], ...] = ()
     hold: bool = False  # stay pending until resumed
     works: bool = False  # takes tasks, as every agent of role worker does
+    budget: Limits = UNLIMITED  # for it and all that it spawns, out of its parent's
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class ReportSessionStarted:
     agent: str
     epoch: int
     ref: str
+    metered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,4 +237,6 @@ AgentCommand = (
     | AgentReport
 )
 
-Command = SpawnAgent | AgentCommand | ToolCommand | TaskCommand | StartRuntime | StopRuntime | TaskReport
+Command = (
+    SpawnAgent | AgentCommand | ToolCommand | TaskCommand | BudgetCommand | StartRuntime | StopRuntime | TaskReport
+)

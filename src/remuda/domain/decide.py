@@ -6,7 +6,8 @@ Nothing here asks for a status in order to permit a move. A decision proposes th
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from remuda.domain import questions, reports, speaking, task_decide, task_reports, workflow
+from remuda.domain import budget, questions, reports, speaking, task_decide, task_reports, workflow
+from remuda.domain.budget_commands import CheckBudget, GrantBudget, ReserveBudget, SetBudget, SettleBudget
 from remuda.domain.commands import (
     AgentCommand,
     AnswerQuestion,
@@ -138,6 +139,7 @@ def _spawn(decision: Decision, command: SpawnAgent) -> Draft:
         works=command.works,
     )
     draft = decision.spawn(event)
+    budget.endow(decision, name, command.budget, command.parent or "user")
     if not command.hold:
         draft.request_session("spawned")
     return draft
@@ -175,6 +177,7 @@ def _resume(draft: Draft) -> None:
     if draft.agent.status is Status.PENDING:
         draft.request_session("resumed")
         return
+    budget.check_resume(draft)
     draft.move(Status.READY, "resumed")
     wake(draft)
 
@@ -239,6 +242,7 @@ def _set_staff(decision: Decision, command: SetStaff) -> None:
 def _start_runtime(decision: Decision, command: StartRuntime) -> None:
     """Whatever ran under the last runtime is gone. Work that was under way is taken up in a fresh session."""
     decision.events.append(RuntimeStarted(command.instance))
+    budget.settle_lost(decision)
     lost = "the runtime was stopped" if decision.state.stopped_cleanly else "the runtime died"
     for agent in decision.state.agents.values():
         if agent.session is None or agent.session.stage is Stage.ENDED:
@@ -262,6 +266,11 @@ RULES: Mapping[type, Callable[[Decision, Any], object]] = {
     StopRuntime: _stop_runtime,
     SetStaff: _set_staff,
     ReplaceWorker: _replace,
+    SetBudget: budget.set_budget,
+    GrantBudget: budget.grant,
+    ReserveBudget: budget.reserve,
+    SettleBudget: budget.settle,
+    CheckBudget: budget.check,
     AddTasks: task_decide.add,
     EditTask: task_decide.edit,
     NoteTask: task_decide.note,

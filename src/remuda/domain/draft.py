@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from remuda.domain.accounts import shortage, spent_out
 from remuda.domain.errors import UnknownAgent, UnknownTask
 from remuda.domain.events import (
     AgentEvent,
@@ -12,6 +13,7 @@ from remuda.domain.events import (
     SessionEndRequested,
     SessionRequested,
     StatusChanged,
+    TriggerFired,
     TurnEnded,
     TurnStarted,
 )
@@ -21,6 +23,7 @@ from remuda.domain.state import Agent, Message, Outcome, Sender, State
 from remuda.domain.task import Task
 from remuda.domain.task_events import TaskAdded, TaskEvent
 from remuda.domain.task_evolve import added, evolve_task
+from remuda.domain.trigger import Trigger
 
 
 class Decision:
@@ -120,6 +123,26 @@ class Draft:
         letter = Message(f"{what}-{self.whole.seq}", sender, "remuda", text, self.now, about=about)
         self.emit(MessageQueued(self.agent.name, letter, len(self.agent.queue) + 1))
 
+    def fire(self, trigger: Trigger, evidence: str, numbers: tuple[tuple[str, int | float], ...] = ()) -> bool:
+        """Once for a turn, or for the time between two: False where it has fired already."""
+        agent = self.agent
+        turn, epoch = agent.turn.number if agent.turn else 0, agent.session.epoch if agent.session else 0
+        if agent.trigger is not None and (agent.trigger.trigger, agent.trigger.turn) == (trigger, turn):
+            return False
+        self.emit(TriggerFired(agent.name, epoch, turn, trigger, evidence, numbers))
+        return True
+
+    def hold(self) -> bool:
+        """No turn is begun by an agent that has nothing left to spend: it is paused until it is granted more."""
+        state = self.whole.state
+        out_of = spent_out(state, self.agent, self.now)
+        if out_of is None:
+            return False
+        evidence, numbers = shortage(state, out_of)
+        self.fire(Trigger.BUDGET, evidence, numbers)
+        self.move(Status.PAUSED, evidence)
+        return True
+
     def withdraw(self, task: str) -> None:
         """Take back what it was to do for a task."""
         ids = tuple(each.id for each in self.agent.queue if each.about == task)
@@ -136,6 +159,8 @@ def wake(draft: Draft) -> None:
         draft.emit(SessionEndRequested(agent.name, session.epoch, "it works elsewhere from now on"))
         return
     if not agent.queue or agent.rest_until or agent.status not in (Status.READY, Status.HIBERNATING):
+        return
+    if agent.status is Status.READY and draft.hold():
         return
     if session is None or session.stage is Stage.ENDED:
         draft.request_session("mail")

@@ -7,6 +7,7 @@ from remuda.domain.lifecycle import Phase, Status
 from remuda.domain.state import Message, Outcome, Question, Usage
 from remuda.domain.task import Staff
 from remuda.domain.task_events import TaskAdded, TaskEvent
+from remuda.domain.trigger import Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class SessionStarted:
     agent: str
     epoch: int
     ref: str
+    metered: bool = False  # its calls to the model go through the meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +248,7 @@ class UsageRecorded:
     turn: int
     call: int
     usage: Usage
+    metered: bool = False  # counted by the meter, and settles what was reserved for the call
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +269,53 @@ class ReportIgnored:
     turn: int
     report: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSet:
+    """None: this measure is not limited here."""
+
+    scope: str  # project, agent:NAME, own:NAME or task:ID
+    tokens: int | None
+    nanousd: int | None
+    turns: int | None
+    milliseconds: int | None
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReserved:
+    """A call to a model is about to be made, and this is what it may use at most."""
+
+    agent: str
+    epoch: int
+    turn: int
+    call: int
+    scopes: tuple[str, ...]  # the accounts that bear it
+    input_tokens: int
+    output_tokens: int
+    nanousd: int
+    priced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetWarned:
+    agent: str  # whose spending it was that passed the mark
+    scope: str
+    percent: int
+    spent: str  # in words
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerFired:
+    agent: str
+    epoch: int
+    turn: int
+    trigger: Trigger
+    evidence: str
+    numbers: tuple[tuple[str, int | float], ...] = ()
 
 
 AgentEvent = (
@@ -293,11 +343,14 @@ AgentEvent = (
     | CompletionSignalled
     | OutputAppended
     | UsageRecorded
+    | BudgetReserved
+    | BudgetWarned
+    | TriggerFired
     | ErrorReported
     | ReportIgnored
 )
 
-ProjectEvent = RuntimeStarted | RuntimeStopped | StaffChanged
+ProjectEvent = RuntimeStarted | RuntimeStopped | StaffChanged | BudgetSet
 
 Event = ProjectEvent | AgentSpawned | AgentEvent | TaskAdded | TaskEvent
 

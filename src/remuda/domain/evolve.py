@@ -4,10 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from remuda.domain.accounts import evolve_ledger
 from remuda.domain.events import (
     AgentEvent,
     AgentSpawned,
     AnswerGiven,
+    BudgetReserved,
+    BudgetSet,
+    BudgetWarned,
     CompletionSignalled,
     ErrorReported,
     FolderChanged,
@@ -32,16 +36,18 @@ from remuda.domain.events import (
     StatusChanged,
     ToolCalled,
     ToolUsed,
+    TriggerFired,
     TurnEnded,
     TurnLetThrough,
     TurnStarted,
     UsageRecorded,
     UserNotified,
 )
-from remuda.domain.lifecycle import DEAD, STAGE, WITH_PROCESS, Phase, Stage
+from remuda.domain.lifecycle import DEAD, RESUME, STAGE, WITH_PROCESS, Phase, Stage, Status
 from remuda.domain.state import Agent, Metrics, Sender, Session, State, Turn, Usage
 from remuda.domain.task_events import TaskAdded, TaskEvent
 from remuda.domain.task_evolve import added, evolve_task
+from remuda.domain.trigger import Fired
 
 _T = TypeVar("_T")
 
@@ -57,6 +63,7 @@ def evolve(state: State, recorded: Recorded) -> State:
         if len(state.recent) > RECENT_COMMANDS:
             del state.recent[next(iter(state.recent))]
     event = recorded.event
+    evolve_ledger(state, event, recorded.at)
     match event:
         case RuntimeStarted():
             state.runtime, state.stopped_cleanly = event.instance, False
@@ -64,6 +71,8 @@ def evolve(state: State, recorded: Recorded) -> State:
             state.stopped_cleanly = True
         case StaffChanged():
             state.staff = event.staff
+        case BudgetSet():
+            pass  # the ledger has it
         case AgentSpawned():
             state.agents[event.agent] = spawned(event, recorded.at)
         case TaskAdded():
@@ -130,7 +139,9 @@ def _status_changed(agent: Agent, event: StatusChanged, at: float) -> Agent:
     session = agent.session
     if session is not None and session.stage is not Stage.ENDED and event.now not in WITH_PROCESS:
         session = session if session.stage is Stage.ENDING else _at(session, Stage.ENDING)
-    after = agent._replace(status=event.now, why=event.why, session=session, active_at=at)
+    goes_on = event.now is Status.READY and event.was in RESUME
+    trigger = None if goes_on else agent.trigger
+    after = agent._replace(status=event.now, why=event.why, session=session, trigger=trigger, active_at=at)
     return after._replace(ended_at=at, questions=(), rest_until=0.0) if event.now in DEAD else after
 
 
@@ -140,7 +151,8 @@ def _session_requested(agent: Agent, event: SessionRequested, at: float) -> Agen
 
 
 def _session_started(agent: Agent, event: SessionStarted, at: float) -> Agent:
-    return agent._replace(session=_at(agent.session, Stage.STARTED)._replace(ref=event.ref), active_at=at)
+    session = _at(agent.session, Stage.STARTED)._replace(ref=event.ref, metered=event.metered)
+    return agent._replace(session=session, active_at=at)
 
 
 def _session_end_requested(agent: Agent, _event: SessionEndRequested, at: float) -> Agent:
@@ -165,7 +177,9 @@ def _turn_started(agent: Agent, event: TurnStarted, at: float) -> Agent:
 
 
 def _turn_ended(agent: Agent, event: TurnEnded, at: float) -> Agent:
-    message = _present(agent.turn).message
+    turn = _present(agent.turn)
+    message = turn.message
+    agent = agent._replace(milliseconds=agent.milliseconds + max(0, int((at - turn.started_at) * 1000)))
     if event.outcome.answered:
         return agent._replace(
             turn=None, turns=agent.turns + 1, idled=agent.idled + 1, crashes=0, limits=0, questions=(), active_at=at
@@ -219,7 +233,7 @@ def _with_question(agent: Agent, question_id: str, **changes: Any) -> Agent:
 
 
 def _usage_recorded(agent: Agent, event: UsageRecorded, at: float) -> Agent:
-    session = _present(agent.session)._replace(calls=event.call)
+    session = agent.session if event.metered else _present(agent.session)._replace(calls=event.call)
     metrics = add(agent.metrics, event.usage, at)
     if agent.turn is not None and agent.turn.number != event.turn:
         # It is of an earlier turn and comes late: spent, but not in this one.
@@ -229,6 +243,7 @@ def _usage_recorded(agent: Agent, event: UsageRecorded, at: float) -> Agent:
 
 def add(metrics: Metrics, usage: Usage, at: float) -> Metrics:
     cost = usage.cost_nanousd or 0
+    tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_creation_tokens
     return Metrics(
         input_tokens=metrics.input_tokens + usage.input_tokens,
         output_tokens=metrics.output_tokens + usage.output_tokens,
@@ -240,8 +255,13 @@ def add(metrics: Metrics, usage: Usage, at: float) -> Metrics:
         total_cost_nanousd=metrics.total_cost_nanousd + cost,
         cumulative_cost_nanousd=metrics.cumulative_cost_nanousd + cost,
         unpriced_calls=metrics.unpriced_calls + (usage.cost_nanousd is None),
+        unpriced_tokens=metrics.unpriced_tokens + (tokens if usage.cost_nanousd is None else 0),
         updated_at=at,
     )
+
+
+def _trigger_fired(agent: Agent, event: TriggerFired, at: float) -> Agent:
+    return agent._replace(trigger=Fired(event.trigger, event.turn, at, event.evidence, event.numbers))
 
 
 def _at(session: Session | None, stage: Stage) -> Session:
@@ -280,6 +300,9 @@ RULES: Mapping[type, Callable[[Agent, Any, float], Agent]] = {
     CompletionSignalled: _was_active,
     OutputAppended: _was_active,
     UsageRecorded: _usage_recorded,
+    BudgetReserved: _was_active,
+    BudgetWarned: _unchanged,
+    TriggerFired: _trigger_fired,
     ErrorReported: _was_active,
     ReportIgnored: _unchanged,
 }

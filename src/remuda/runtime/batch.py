@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from remuda.domain.events import Event, Recorded
 from remuda.domain.evolve import evolve
+from remuda.domain.ledger import Ledger
 from remuda.domain.state import Agent, State
 from remuda.domain.task import Task
 
@@ -28,6 +29,7 @@ class Batch:
     agents: dict[str, Agent] = field(default_factory=dict)  # those it touched, as they are after it
     tasks: dict[str, Task] = field(default_factory=dict)
     clock: int = 0
+    ledger: Ledger | None = None  # as it is after it
 
     def keep(self, state: State, events: Iterable[Event], order: str, now: float) -> None:
         """Apply the events, and take them along to the disk."""
@@ -36,6 +38,7 @@ class Batch:
             evolve(state, record)
             self.records.append(record)
             self._touch(state, event)
+        self.ledger = state.ledger
 
     def _touch(self, state: State, event: Event) -> None:
         agent: str | None = getattr(event, "agent", None)
@@ -62,9 +65,11 @@ class Shown:
     clock: int
     agents: dict[str, Agent]
     tasks: dict[str, Task]
+    ledger: Ledger
 
     def take(self, batch: Batch) -> None:
         if batch.records:
             self.seq, self.clock = batch.records[-1].seq, batch.clock
             self.agents.update(batch.agents)
             self.tasks.update(batch.tasks)
+            self.ledger = batch.ledger or self.ledger

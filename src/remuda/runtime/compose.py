@@ -26,13 +26,14 @@ from remuda.runtime.runtime import Runtime, environment, policy, sandbox
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
 from remuda.watch.briefing import briefing
+from remuda.watch.budget import budget, trigger
 from remuda.watch.coordinator import Rules, coordinator
 from remuda.watch.obituary import obituary
 from remuda.watch.question import question
 
 log = logging.getLogger("remuda")
 
-WATCHES = (obituary, question, briefing)
+WATCHES = (obituary, budget, trigger, question, briefing)
 
 
 # What is served to agents beside the loop (tools, a meter), from before the first session starts until after the last.

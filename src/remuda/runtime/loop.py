@@ -42,7 +42,7 @@ class Loop:
         self, store: Store, state: State, *, owe: Owe, clock: Callable[[], float], watches: Sequence[Watch] = ()
     ) -> None:
         self.state = state
-        self.shown = Shown(state.seq, state.clock, dict(state.agents), dict(state.tasks))
+        self.shown = Shown(state.seq, state.clock, dict(state.agents), dict(state.tasks), state.ledger)
         self._store = store
         self._owe = owe
         self._clock = clock

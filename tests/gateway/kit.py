@@ -87,10 +87,10 @@ class Player:
     def send(self, message: dict[str, Any]) -> None:
         self._conversation.receive(decode(json.dumps({"jsonrpc": "2.0", **message}).encode()))
 
-    async def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         return await self.ask("tools/call", {"name": name, "arguments": arguments})
 
-    async def say(self, name: str, **arguments: Any) -> str:
+    async def say(self, name: str, /, **arguments: Any) -> str:
         """The text that a call comes to, whether it went well or not."""
         return str((await self.call(name, **arguments))["content"][0]["text"])
 

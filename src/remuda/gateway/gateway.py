@@ -16,7 +16,7 @@ from remuda.domain.errors import RemudaError
 from remuda.gateway import metatools, policy
 from remuda.gateway.choice import Candidate, Choose, Tier
 from remuda.gateway.fleet import Fleet
-from remuda.gateway.listing import Listed, shown
+from remuda.gateway.listing import Listed, shown, within
 from remuda.gateway.metatools import Active
 from remuda.gateway.names import server_of
 from remuda.gateway.others import Others
@@ -124,15 +124,15 @@ class Gateway:
 
     def _shown(self, mode: Mode) -> tuple[str, ...]:
         """Servers in the list, as many as the budget takes."""
-        budget = self.fleet.configured.gateway.token_budget
-        spent, fitting = 0, []
-        for name in shown(self._listed, mode, self.fleet.running):
-            tools = self.fleet.servers[name].tools if name in self.fleet.servers else None
-            if tools is None or not self.allowed.server(name) or (budget and spent + tools.tokens > budget):
-                continue
-            spent += tools.tokens
-            fitting.append(name)
-        return tuple(fitting)
+        allowed, servers = self.allowed, self.fleet.servers
+        known = {
+            name: tools.tokens
+            for name in shown(self._listed, mode, self.fleet.running)
+            if name in servers and (tools := servers[name].tools) is not None and allowed.server(name)
+        }
+        used = {name: use.turn for name, use in self.fleet.clock.uses.items()}
+        fitting = within(known, used, self.fleet.configured.gateway.token_budget)
+        return tuple(name for name in known if name in fitting)
 
     def _definitions(self, servers: Sequence[str]) -> list[Mapping[str, Any]]:
         allowed = self.allowed

@@ -32,6 +32,18 @@ def shown(listed: Listed, mode: Mode, running: Sequence[str]) -> tuple[str, ...]
             return tuple(server for server in listed.servers if server in running)
 
 
+def within(tokens: Mapping[str, int], used: Mapping[str, int], budget: int) -> frozenset[str]:
+    """As many servers as the budget takes, the last used first. Without a budget all of them."""
+    if not budget:
+        return frozenset(tokens)
+    left, fitting = budget, set[str]()
+    for name in sorted(tokens, key=lambda name: (-used.get(name, -1), name)):
+        if tokens[name] <= left:
+            fitting.add(name)
+            left -= tokens[name]
+    return frozenset(fitting)
+
+
 class Spent(NamedTuple):
     """A server that runs, as the budget sees it."""
 

@@ -37,7 +37,11 @@ class Books(Struct):
     sent: int = 0  # tokens of lists, summed over the turns
     without: int = 0  # the same if nobody had ever left
 
-    def add(self, event: GatewayEvent, listed: int) -> None:
+    def list(self, tokens: int) -> None:
+        """What the clients see from now on."""
+        self.listed, self.most = tokens, max(self.most, tokens)
+
+    def add(self, event: GatewayEvent) -> None:
         self._pass_turns(event.turn)
         line = self.servers.setdefault(event.server, Line())
         match event:
@@ -56,8 +60,6 @@ class Books(Struct):
                 line.calls += 1
                 line.failures += not event.ok
                 line.last_turn = event.turn
-        self.listed = listed
-        self.most = max(self.most, listed)
 
     def _pass_turns(self, turn: int) -> None:
         """What was listed until now was sent with each turn since."""

@@ -6,7 +6,7 @@ answered at once; everything else goes on to the server that it names, and the a
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -46,6 +46,7 @@ INSTRUCTIONS = (
 class Gateway:
     def __init__(self, fleet: Fleet, choose: Choose, *, role: str = "") -> None:
         self.fleet, self.role = fleet, role
+        self.listing: Callable[[int], None] = lambda _tokens: None  # told what the list costs, when it has changed
         self._choose = choose
         self._listed = Listed()
         self._clients: list[Client] = []
@@ -156,6 +157,7 @@ class Gateway:
             if self._told.get(who.name, now) != now:
                 self._told[who.name] = now
                 client.notify(CHANGED, raw({}))
+        self.listing(self.tokens_listed())
 
     async def _barrier(self, who: Who) -> bool:
         """Whether the client has the newest list: what it is told next may then rely on it."""
@@ -203,10 +205,10 @@ class Gateway:
         if not name or not self.allowed.server(name):
             return self._unknown(call.name)
         server = self.fleet.servers[name]
-        if server.tools is None:
+        tool = server.tools.tools.get(call.name) if server.tools else None
+        if tool is None and not server.running:  # what is kept of it may be old
             await server.ready()
-        assert server.tools is not None
-        tool = server.tools.tools.get(call.name)
+            tool = server.tools.tools.get(call.name) if server.tools else None
         if tool is None or not self.allowed.tool(name, tool.name):
             return self._unknown(call.name, server)
         return await self._routes.call(client, request, call, name, tool.name)

@@ -11,6 +11,8 @@ import msgspec
 from remuda.domain.errors import Invalid
 from remuda.domain.permission import Policy, Ruling
 from remuda.effects.world import DEFAULT_SILENCE
+from remuda.records.keeping import BESIDE, DIRECTORY, FOLDER, BadKeeping, Keeping
+from remuda.records.validations import COMMANDS, DEFAULT_LIMIT, Checks
 from remuda.store.output import DEFAULT_LINES
 
 
@@ -24,6 +26,38 @@ class OutputSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class TurnSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silence_seconds: float = DEFAULT_SILENCE  # a turn without a sign of life for so long is given up
+    # How records are kept: see records/keeping.py.
+    records: str = BESIDE
+    folder: str = FOLDER
+    directory: str = DIRECTORY
+    signing_key: str = ""  # a file with an ed25519 key; a path in the project, or anywhere
+    allowed_signers: str = ""  # a file with the keys whose signatures count
+    # What is checked before a turn counts as complete: commands, as lists of words.
+    tests: tuple[str, ...] = ()
+    lint: tuple[str, ...] = ()
+    typecheck: tuple[str, ...] = ()
+    build: tuple[str, ...] = ()
+    scan: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()  # files that must begin with a metadata header
+    versions: tuple[str, ...] = ()  # files whose version must be raised when they change
+    branch_pattern: str = ""
+    commit_pattern: str = ""
+    check_seconds: float = DEFAULT_LIMIT
+    blocking: bool = False  # whether a turn whose checks fail, fails
+
+    def keeping(self) -> Keeping:
+        return Keeping(self.records, self.folder, self.directory)
+
+    def checks(self) -> Checks:
+        return Checks(
+            commands={rule: getattr(self, name) for rule, name in COMMANDS.items()},
+            headers=self.headers,
+            versions=self.versions,
+            branch=self.branch_pattern,
+            commit=self.commit_pattern,
+            seconds=self.check_seconds,
+            blocking=self.blocking,
+        )
 
 
 class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,6 +100,22 @@ TEMPLATE = """\
 
 [turns]
 # silence_seconds = 900   # a turn without a sign of life for so long is given up; tools and questions do not count
+# records = "beside"      # in git under tags; "files": in the work tree too; "branch": committed as well; "off"
+# folder = "ai/agentic-pipeline"   # of the records
+# directory = "turn-{number}"      # of one turn in it; add {id} where records of many clones are merged
+# signing_key = ""        # a file with an ed25519 key, as ssh-keygen makes it
+# allowed_signers = ""    # a file with the keys whose signatures count
+# tests = []              # commands that are run before a turn counts as complete: ["make", "test"]
+# lint = []
+# typecheck = []
+# build = []
+# scan = []
+# headers = []            # files that must begin with a metadata header: ["src/**/*.ts"]
+# versions = []           # files whose version must be raised when they change
+# branch_pattern = ""     # a regular expression for the branch that work is done on
+# commit_pattern = ""     # and one for the first line of each commit
+# check_seconds = 600     # a check that takes longer has failed
+# blocking = false        # whether a turn whose checks fail has failed
 
 [roles.worker]            # what agents of a role may do: "tool" or "tool:path", with * and ?
 # allow = []
@@ -101,7 +151,27 @@ def load_settings(path: Path) -> Settings:
         raise Invalid(f"{path}: output.lines must be from 1 to 100000, not {settings.output.lines}")
     if not 0 < settings.turns.silence_seconds < math.inf:  # also not nan, which TOML can write
         raise Invalid(f"{path}: turns.silence_seconds must be more than 0, not {settings.turns.silence_seconds}")
+    _check_turns(path, settings.turns)
     return settings
+
+
+def _check_turns(path: Path, turns: TurnSettings) -> None:
+    if not 0 < turns.check_seconds < math.inf:
+        raise Invalid(f"{path}: turns.check_seconds must be more than 0, not {turns.check_seconds}")
+    try:
+        turns.keeping()
+        for name in ("branch_pattern", "commit_pattern"):
+            re.compile(getattr(turns, name))
+    except BadKeeping as error:
+        raise Invalid(f"{path}: {error}") from error
+    except re.error as error:
+        raise Invalid(f"{path}: turns.{name} is no regular expression: {error}") from error
+
+
+def signing_key(root: Path) -> Path | None:
+    """The key that a project's records are signed with, if it has one."""
+    key = load_settings(root / "remuda.toml").turns.signing_key
+    return root / Path(key).expanduser() if key else None
 
 
 def known_keys() -> list[str]:

@@ -1,5 +1,6 @@
 """The records of turns: list, show, verify, index, export, recover; and what an agent gives to the one it is in."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from remuda.records.export import FORMATS
 from remuda.records.facts import Decision
 from remuda.records.files import write_whole
 from remuda.records.index import render, row
+from remuda.records.journal import open_turns
 from remuda.records.keeping import BadKeeping, keeping_of
 from remuda.records.ledger import Marked, find_turn, marked, read_turn
 from remuda.records.publish import Record
@@ -30,6 +32,8 @@ from remuda.records.signing import allowed_signers
 from remuda.records.verify import Finding, Ground, Verified, is_shallow, unknown_turns, verify
 from remuda.runtime.config import load_settings, signing_key
 from remuda.views.table import Column, table
+
+log = logging.getLogger("remuda.records")
 
 UNVERIFIABLE = 3
 FINDINGS = get_args(Finding)
@@ -60,8 +64,20 @@ def opened() -> Iterator[tuple[Path, Objects, list[Marked]]]:
         line(folder, "rev-parse", "--git-dir")
     except GitFailed as error:
         raise Invalid(f"{folder} is not in a git repository") from error
+    _roll_forward()
     with Objects(folder) as objects:
         yield folder, objects, marked(folder, objects)
+
+
+def _roll_forward() -> None:
+    """What has ended and is not yet on record is put there first, so that the answer holds it. Where that cannot be,
+    the answer says so."""
+    try:
+        repository = find_repository(os.getcwd())
+        if open_turns(repository):
+            recover(repository, dead, signing_key(Path(repository.top)))
+    except (NoRepository, RemudaError, OSError) as error:
+        log.info("nothing was recovered: %s", error)
 
 
 @click.group()

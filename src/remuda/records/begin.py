@@ -71,7 +71,7 @@ def begin(repository: Repository, keeping: Keeping, asked: Asked) -> OpenTurn:
             "more": asked.more,
         }
         context = session_context(begun)
-        write_whole(f"{folder}/session_context.md", context, 0o600)
+        write_whole(f"{folder}/session_context.md", context, 0o600, flush=False)
         turn = OpenTurn(repository, number)
         turn.folder = folder
         turn.keep("begun", begun)

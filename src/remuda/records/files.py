@@ -2,22 +2,28 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CHUNK = 1 << 20
 
 
-def write_whole(path: str, data: bytes, mode: int = 0o644) -> None:
-    """Into a file of its own first, so that a reader sees the old bytes or the new, and flushed before it is named."""
+def write_whole(path: str, data: bytes, mode: int = 0o644, *, flush: bool = True) -> None:
+    """Into a file of its own first, so that a reader sees the old bytes or the new, and flushed before it is named.
+    What can be made again need not be flushed: a power cut may then leave it empty."""
     part = f"{path}.{os.getpid()}.part"
     file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
         write_all(file, data)
-        os.fsync(file)
+        if flush:
+            os.fsync(file)
     finally:
         os.close(file)
     os.replace(part, path)
-    sync_folder(os.path.dirname(path))
+    if flush:
+        sync_folder(os.path.dirname(path))
 
 
 def append(path: str, data: bytes) -> None:
@@ -47,7 +53,7 @@ def read(path: str) -> bytes | None:
         os.close(file)
 
 
-def _chunks(file: int) -> Iterator[bytes]:
+def _chunks(file: int) -> "Iterator[bytes]":
     while chunk := os.read(file, CHUNK):
         yield chunk
 

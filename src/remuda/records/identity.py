@@ -1,9 +1,6 @@
 """Who a turn is: a UUID of version 7, which is unique everywhere and sorts by time. Its number is only for people."""
 
 import os
-import re
-
-UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
 def uuid7(milliseconds: int, random: bytes) -> str:

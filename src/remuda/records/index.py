@@ -8,8 +8,7 @@ import csv
 import io
 from typing import NamedTuple
 
-from remuda.records.identity import UUID7
-from remuda.records.manifest import Manifest
+from remuda.records.manifest import UUID7, Manifest
 from remuda.records.text import one_line
 
 HEADER = (

@@ -109,7 +109,7 @@ def claim(
         if before:
             raise Already(before)
         number = _next(repository, taken)
-        write_whole(f"{repository.shared}/counter", str(number).encode(), 0o600)
+        write_whole(f"{repository.shared}/counter", str(number).encode(), 0o600, flush=False)
         turn = OpenTurn(repository, number)
         part = f"{repository.shared}/turns/.{number}-{os.getpid()}"
         os.mkdir(part, 0o700)

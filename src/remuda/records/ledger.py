@@ -7,8 +7,7 @@ from pathlib import Path
 from remuda.domain.errors import Invalid, Refused
 from remuda.git import git
 from remuda.git.objects import Entry, Objects
-from remuda.records.identity import UUID7
-from remuda.records.manifest import Manifest, read_manifest
+from remuda.records.manifest import UUID7, Manifest, read_manifest
 
 TAGS, TURNS = "refs/tags/turn/", "refs/turns/"
 TRAILER = re.compile(r"^([A-Z][A-Za-z0-9-]*): (.*)$")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -10,11 +11,11 @@ from msgspec import Meta
 from remuda.domain.errors import Invalid
 from remuda.git.tree import Change
 from remuda.records.facts import Turn
-from remuda.records.identity import UUID7
 from remuda.records.text import path_text
 from remuda.version import __version__
 
 VERSION = 1
+UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 SCHEMA_ID = "https://remuda.dev/schemas/turn-manifest-1.json"
 
 Sha256 = Annotated[str, Meta(pattern="^[a-f0-9]{64}$")]

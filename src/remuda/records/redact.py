@@ -3,8 +3,10 @@
 A pattern is compiled only when the text holds one of its hints: a prompt rarely holds any, and a hook waits for us.
 """
 
-import re
-from collections.abc import Callable, Mapping
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Mapping
 
 SHORTEST_VALUE = 8  # characters; a shorter value of a variable would take ordinary words out of the text
 SECRET_NAME = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PASSPHRASE")
@@ -33,10 +35,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
      r"[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]{6,}"),
 )  # fmt: skip
 
-Redact = Callable[[str], str]
 
-
-def redactor(environment: Mapping[str, str]) -> Redact:
+def redactor(environment: "Mapping[str, str]") -> "Callable[[str], str]":
     """Also takes out the values of this process's own secret variables, wherever they turn up."""
     values = sorted(
         {
@@ -60,12 +60,14 @@ def redactor(environment: Mapping[str, str]) -> Redact:
 def without_secrets(text: str) -> str:
     for kind, hints, pattern in PATTERNS:
         if any(hint in text for hint in hints):
+            import re
+
             text = re.sub(pattern, _stand_in(kind), text, flags=re.DOTALL)
     return text
 
 
-def _stand_in(kind: str) -> Callable[[re.Match[str]], str]:
-    def stand_in(found: re.Match[str]) -> str:
+def _stand_in(kind: str) -> "Callable[[re.Match[str]], str]":
+    def stand_in(found: "re.Match[str]") -> str:
         kept = found.groupdict().get("keep") or ""
         return f"{kept}[redacted: {kind}]" + ("@" if kind == "url password" else "")
 

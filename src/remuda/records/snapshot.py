@@ -44,7 +44,7 @@ def snapshot(repository: Repository, folder: str) -> Snapshot:
         failed, tree, why = run(repository.top, (*_CALM, "write-tree"), surroundings)
         if failed:
             raise SnapshotFailed(f"git write-tree failed ({failed}): {why or said}")
-        write_whole(f"{repository.own}/seed", _identity(repository, folder), 0o600)
+        write_whole(f"{repository.own}/seed", _identity(repository, folder), 0o600, flush=False)
     return Snapshot(tree, said if code else "")
 
 
@@ -66,11 +66,11 @@ def _seed(repository: Repository, index: str, folder: str) -> str:
     if fresh:
         code, said, _ = run(repository.top, ("config", "--type=path", "--get", "core.excludesFile"), _environment(""))
         users = os.fsencode(said if code == 0 else _default_excludes())
-        write_whole(f"{repository.own}/users-excludes", users, 0o600)
+        write_whole(f"{repository.own}/users-excludes", users, 0o600, flush=False)
         _copy_index(repository, index, folder)
     wanted = (_try_read(os.fsdecode(users or b"")) or b"").rstrip(b"\n") + b"\n" + _patterns(folder)
     if read(path) != wanted:
-        write_whole(path, wanted, 0o600)
+        write_whole(path, wanted, 0o600, flush=False)
     return path
 
 
@@ -106,7 +106,7 @@ def _copy_index(repository: Repository, index: str, folder: str) -> None:
     if data is None:
         discard(index)
         return
-    write_whole(index, data, 0o600)
+    write_whole(index, data, 0o600, flush=False)
     ours = [f"{folder}/{name}" for name in LEDGER_FILES]
     surroundings = {**_environment(index), "GIT_LITERAL_PATHSPECS": "1"}
     remove = ("rm", "-r", "-q", "-f", "--cached", "--ignore-unmatch", "--sparse", "--", *ours)

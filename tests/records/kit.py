@@ -38,7 +38,7 @@ def git(folder: Path, *arguments: str, stdin: bytes = b"", **env: str) -> str:
 def repository(folder: Path, files: Mapping[str, str] | None = None) -> Path:
     """With one commit, unless there is nothing to commit."""
     folder.mkdir(parents=True, exist_ok=True)
-    git(folder, "init", "-q", "-b", "main")
+    git(folder, "init", "-q", "-b", "main", "--template=")
     for path, text in (files or {"readme.txt": "hello\n"}).items():
         write(folder, path, text)
     git(folder, "add", "-A")

@@ -15,9 +15,9 @@ from records.kit import all_valid, git, record, repository, verified, write
 from remuda.records import manifest as manifests
 from remuda.records.begin import Asked, begin, end, use_tool
 from remuda.records.facts import Decision
-from remuda.records.manifest import UUID7
 from remuda.records.journal import Already, OpenTurn, open_turns
 from remuda.records.keeping import BadKeeping, Keeping
+from remuda.records.manifest import UUID7
 from remuda.records.publish import publish
 from remuda.records.repository import find_repository
 from remuda.records.say import give_decision, give_summary

@@ -32,7 +32,7 @@ def find_repository(folder: str) -> Repository:
     start = here = os.path.realpath(folder)
     while True:
         dot = f"{here}/.git"
-        if os.path.isdir(dot):
+        if os.path.isfile(f"{dot}/HEAD"):  # git, too, passes over a folder of that name that is no repository
             return _checked(here, dot)
         if os.path.isfile(dot):
             return _checked(here, _linked(dot))

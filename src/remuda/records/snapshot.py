@@ -34,27 +34,31 @@ def snapshot(repository: Repository, folder: str) -> Snapshot:
     os.makedirs(repository.own, mode=0o700, exist_ok=True)
     index = f"{repository.own}/index"
     with Lock(f"{repository.own}/lock"):
-        _unlock(index)
-        excludes = _seed(repository, index, folder)
-        surroundings = _environment(index)
-        options = ("-c", f"core.excludesFile={excludes}", "-c", "core.untrackedCache=true", *_CALM)
-        code, _, said = run(repository.top, (*options, "add", "-A", "--ignore-errors"), surroundings)
-        if code not in (0, 1):
-            raise SnapshotFailed(f"git add failed ({code}): {said}")
-        failed, tree, why = run(repository.top, (*_CALM, "write-tree"), surroundings)
-        if failed:
-            raise SnapshotFailed(f"git write-tree failed ({failed}): {why or said}")
+        discard(f"{index}.lock")  # of a git that was killed: nobody else uses this index while we hold our own lock
+        try:
+            found = _look(repository, index, folder)
+        except SnapshotFailed:  # a damaged private index is no more than a lost cache
+            discard(index)
+            found = _look(repository, index, folder)
         write_whole(f"{repository.own}/seed", _identity(repository, folder), 0o600, flush=False)
+    return found
+
+
+def _look(repository: Repository, index: str, folder: str) -> Snapshot:
+    excludes = _seed(repository, index, folder)
+    surroundings = _environment(index)
+    options = ("-c", f"core.excludesFile={excludes}", "-c", "core.untrackedCache=true", *_CALM)
+    code, _, said = run(repository.top, (*options, "add", "-A", "--ignore-errors"), surroundings)
+    if code not in (0, 1):
+        raise SnapshotFailed(f"git add failed ({code}): {said}")
+    failed, tree, why = run(repository.top, (*_CALM, "write-tree"), surroundings)
+    if failed:
+        raise SnapshotFailed(f"git write-tree failed ({failed}): {why or said}")
     return Snapshot(tree, said if code else "")
 
 
 _CALM = ("-c", "core.fsmonitor=false", "-c", "core.splitIndex=false", "-c", "core.safecrlf=false",
          "-c", "advice.addEmbeddedRepo=false")  # fmt: skip
-
-
-def _unlock(index: str) -> None:
-    """Of a git that was killed: nobody else uses this index while we hold our own lock."""
-    discard(f"{index}.lock")
 
 
 def _seed(repository: Repository, index: str, folder: str) -> str:

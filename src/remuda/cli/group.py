@@ -30,6 +30,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "answer": ("answer", "Answer what an agent asks before it uses a tool"),
     "task": ("task", "The list of work: add, list, show, assign, import, export …"),
     "events": ("events", "Show what happened"),
+    "turn": ("turn", "The records of turns: list, show, verify, index, export, recover"),
+    "hooks": ("hooks", "Let agents that you start by hand keep the same records"),
     "agents": ("agents", "List the programs that can run an agent, and how to get those that are missing"),
     "doctor": ("doctor", "Check that all is well, and repair what is not"),
     "demo": ("demo", "Watch scripted agents at work, and a hard kill in the middle of it"),

@@ -1,6 +1,7 @@
 """The settings, `remuda.toml` at the project's root. Every key stands here; any other is refused."""
 
 import math
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,8 @@ from remuda.domain.errors import Invalid
 from remuda.domain.permission import Policy, Ruling
 from remuda.effects.work import WorkRules
 from remuda.effects.world import DEFAULT_SILENCE
+from remuda.records.keeping import BESIDE, DIRECTORY, FOLDER, BadKeeping, Keeping
+from remuda.records.validations import COMMANDS, DEFAULT_LIMIT, Checks
 from remuda.runtime.nearest import in_words, keys_of
 from remuda.runtime.tool_servers import GatewaySettings
 from remuda.runtime.work_settings import AcceptanceSettings, MergeSettings, WorktreeSettings, work_rules
@@ -27,6 +30,38 @@ class OutputSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class TurnSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silence_seconds: float = DEFAULT_SILENCE  # a turn without a sign of life for so long is given up
+    # How records are kept: see records/keeping.py.
+    records: str = BESIDE
+    folder: str = FOLDER
+    directory: str = DIRECTORY
+    signing_key: str = ""  # a file with an ed25519 key; a path in the project, or anywhere
+    allowed_signers: str = ""  # a file with the keys whose signatures count
+    # What is checked before a turn counts as complete: commands, as lists of words.
+    tests: tuple[str, ...] = ()
+    lint: tuple[str, ...] = ()
+    typecheck: tuple[str, ...] = ()
+    build: tuple[str, ...] = ()
+    scan: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()  # files that must begin with a metadata header
+    versions: tuple[str, ...] = ()  # files whose version must be raised when they change
+    branch_pattern: str = ""
+    commit_pattern: str = ""
+    check_seconds: float = DEFAULT_LIMIT
+    blocking: bool = False  # whether a turn whose checks fail, fails
+
+    def keeping(self) -> Keeping:
+        return Keeping(self.records, self.folder, self.directory)
+
+    def checks(self) -> Checks:
+        return Checks(
+            commands={rule: getattr(self, name) for rule, name in COMMANDS.items()},
+            headers=self.headers,
+            versions=self.versions,
+            branch=self.branch_pattern,
+            commit=self.commit_pattern,
+            seconds=self.check_seconds,
+            blocking=self.blocking,
+        )
 
 
 class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,6 +132,22 @@ TEMPLATE = """\
 
 [turns]
 # silence_seconds = 900   # a turn without a sign of life for so long is given up; tools and questions do not count
+# records = "beside"      # in git under tags; "files": in the work tree too; "branch": committed as well; "off"
+# folder = "ai/agentic-pipeline"   # of the records
+# directory = "turn-{number}"      # of one turn in it; add {id} where records of many clones are merged
+# signing_key = ""        # a file with an ed25519 key, as ssh-keygen makes it
+# allowed_signers = ""    # a file with the keys whose signatures count
+# tests = []              # commands that are run before a turn counts as complete: ["make", "test"]
+# lint = []
+# typecheck = []
+# build = []
+# scan = []
+# headers = []            # files that must begin with a metadata header: ["src/**/*.ts"]
+# versions = []           # files whose version must be raised when they change
+# branch_pattern = ""     # a regular expression for the branch that work is done on
+# commit_pattern = ""     # and one for the first line of each commit
+# check_seconds = 600     # a check that takes longer has failed
+# blocking = false        # whether a turn whose checks fail has failed
 
 [tasks]
 # coordinator = "remuda"  # "none": nobody assigns but you, and an agent of role coordinator
@@ -204,7 +255,27 @@ def load_settings(path: Path) -> Settings:
         settings.work  # noqa: B018 - it must make sense
     except Invalid as error:
         raise Invalid(f"{path}: {error}") from error
+    _check_turns(path, settings.turns)
     return settings
+
+
+def _check_turns(path: Path, turns: TurnSettings) -> None:
+    if not 0 < turns.check_seconds < math.inf:
+        raise Invalid(f"{path}: turns.check_seconds must be more than 0, not {turns.check_seconds}")
+    try:
+        turns.keeping()
+        for name in ("branch_pattern", "commit_pattern"):
+            re.compile(getattr(turns, name))
+    except BadKeeping as error:
+        raise Invalid(f"{path}: {error}") from error
+    except re.error as error:
+        raise Invalid(f"{path}: turns.{name} is no regular expression: {error}") from error
+
+
+def signing_key(root: Path) -> Path | None:
+    """The key that a project's records are signed with, if it has one."""
+    key = load_settings(root / "remuda.toml").turns.signing_key
+    return root / Path(key).expanduser() if key else None
 
 
 def known_keys() -> list[str]:

@@ -13,7 +13,7 @@ FILLER = frozenset(
     such t take tell than that the their them then there these they this those through to too two under until up use
     used using ve very want was we were what when where which while who whom why will with would yes you your yours
     mcp server servers tool tools via e g etc one ones something thing things e.g i.e new
-    that's what's it's i'm don't""".split()
+    that's what's it's i'm don't""".split()  # noqa: SIM905  (a text is easier to read and to change)
 )
 
 
@@ -23,8 +23,21 @@ def words(text: str) -> list[str]:
 
 
 def plain_words(text: str) -> list[str]:
-    spaced = text if text.islower() else _CAMEL.sub(" ", text)
-    return [word for word in _WORD.findall(spaced.casefold()) if word not in FILLER]
+    return [word for word in every_word(text) if word not in FILLER]
+
+
+def every_word(text: str) -> list[str]:
+    return [part.casefold() for word in _WORD.findall(text) for part in _parts(word)]
+
+
+def apart(text: str) -> str:
+    """Names with their words set apart, also those that begin with a capital."""
+    return _CAMEL.sub(" ", text)
+
+
+def _parts(word: str) -> list[str]:
+    """`createPullRequest` is three words; `GitHub` is the name of one thing."""
+    return _CAMEL.split(word) if word[0].islower() and not word.islower() else [word]
 
 
 @lru_cache(maxsize=50_000)
@@ -46,5 +59,5 @@ def _verb(word: str) -> str:
         if word.endswith(ending) and len(cut) >= 3 and any(each in "aeiouy" for each in cut):
             if len(cut) > 3 and cut[-1] == cut[-2] and cut[-1] not in "lsz":
                 cut = cut[:-1]
-            return cut.removesuffix("e")
-    return word[:-1] if len(word) > 4 and word.endswith("e") else word
+            return cut[:-1] + "y" if cut.endswith("i") else cut.removesuffix("e")
+    return word.removesuffix("e")

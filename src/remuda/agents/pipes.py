@@ -8,7 +8,7 @@ so that a flood does not keep the loop from everything else.
 import asyncio
 import signal
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Literal, cast
 
@@ -28,7 +28,6 @@ AFTERWARDS = 1024 * 1024  # bytes that are read after the exit; the pipes themse
 # Gets each line of the child's stdout, and at last why there will be no more.
 Hear = Callable[[str | RemudaError], None]
 
-_LIMITS = {STDOUT: LINE_LIMIT, STDERR: STDERR_LINE}
 _SIDES: dict[int, Literal["agent", "stderr"]] = {STDOUT: "agent", STDERR: "stderr"}
 
 
@@ -56,6 +55,12 @@ class Lines:
 
 
 class Pipes(asyncio.SubprocessProtocol):
+    """Those of an agent's program. A program of another kind says what it is, how long its lines may be, and who takes
+    them."""
+
+    what = "agent"
+    limits: Mapping[int, int] = {STDOUT: LINE_LIMIT, STDERR: STDERR_LINE}
+
     def __init__(self, listen: Listen, hear: Hear) -> None:
         self.over: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self.exited = False
@@ -85,7 +90,7 @@ class Pipes(asyncio.SubprocessProtocol):
             return
         lines = self._unfinished[fd]
         self._waiting.extend((fd, line) for line in lines.feed(data))
-        if lines.pending > _LIMITS[fd]:
+        if lines.pending > self.limits[fd]:
             self._waiting.append((fd, lines.take()))
         if not self._held:
             self._take_in()
@@ -113,7 +118,7 @@ class Pipes(asyncio.SubprocessProtocol):
             try:
                 self._take(fd, line)
             except Exception as error:  # whoever waits for an answer must learn that none can come
-                self.fail(EffectFailed(f"a line of the agent's output could not be taken in: {error!r}"))
+                self.fail(EffectFailed(f"a line of the {self.what}'s output could not be taken in: {error!r}"))
         self._hold(bool(self._waiting) or self._room <= 0)
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._take_in)
@@ -123,25 +128,29 @@ class Pipes(asyncio.SubprocessProtocol):
             self._listen(Wire("stderr", line.decode(errors="replace")))
         elif self._broken:
             return
-        elif len(line) > LINE_LIMIT:
+        elif len(line) > self.limits[STDOUT]:
             self._break_at(line)
         else:
-            text = line.decode(errors="replace")
-            self._listen(Wire("agent", text))
-            if text.strip():
-                self._hear(text)
+            self.take_line(line)
+
+    def take_line(self, line: bytes) -> None:
+        text = line.decode(errors="replace")
+        self._listen(Wire("agent", text))
+        if text.strip():
+            self._hear(text)
 
     def _break_at(self, line: bytes) -> None:
         start = line[:200].decode(errors="replace")
         self._listen(Wire("agent", start))
-        said = f"the agent wrote a line of more than {LINE_LIMIT} bytes; it begins: {start}"
+        limit = self.limits[STDOUT]
+        said = f"the {self.what} wrote a line of more than {limit} bytes; it begins: {start}"
         self.fail(AgentFault(said, Failure.MALFORMED))
 
     def _hold(self, hold: bool) -> None:
         if hold == self._held:
             return
         self._held = hold
-        for fd in _LIMITS:
+        for fd in self.limits:
             pipe = cast("asyncio.ReadTransport | None", self.transport.get_pipe_transport(fd))
             if pipe is None or pipe.is_closing():
                 continue
@@ -178,7 +187,7 @@ class Pipes(asyncio.SubprocessProtocol):
         try:
             self._log_unfinished_lines()
         finally:
-            self.fail(AgentFault(f"the agent's process {ended.detail}{by}{self.evidence()}"))
+            self.fail(AgentFault(f"the {self.what}'s process {ended.detail}{by}{self.evidence()}"))
 
     def _log_unfinished_lines(self) -> None:
         # Half a line is kept for the transcript but not interpreted: it would hide why the process died.

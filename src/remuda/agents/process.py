@@ -40,6 +40,8 @@ log = logging.getLogger("remuda.process")
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER", "TZ")
 STDIN_LIMIT = 4 * 1024 * 1024  # bytes that may wait for a child which does not read them
 
+Make = Callable[[Listen, Hear], Pipes]
+
 # Seconds. All of them together are less than the five in which a tree must be gone.
 CANCEL = 1.0  # from asking it to stop its turn to SIGTERM
 GRACE = 1.5  # from SIGTERM to SIGKILL; strays.PATIENCE is for the rest
@@ -72,7 +74,9 @@ class Child:
         pipes.over.add_done_callback(lambda _: orphans.own.pids.discard(self.pid))
 
     @classmethod
-    async def start(cls, argv: Sequence[str], launch: Launch, listen: Listen, hear: Hear) -> "Child":
+    async def start(
+        cls, argv: Sequence[str], launch: Launch, listen: Listen, hear: Hear, made: Make = Pipes
+    ) -> "Child":
         env = environment(launch.env, launch.mark)
         if launch.sandbox is not None:
             argv = sandboxed(argv, launch.cwd, network=launch.sandbox.network, writable=launch.sandbox.writable)
@@ -82,7 +86,7 @@ class Child:
         leaf, ahead = await asyncio.to_thread(_prepare, launch.mark)
         try:
             with leaf.closed() if leaf else nullcontext():
-                pipes = Pipes(listen, hear)
+                pipes = made(listen, hear)
                 with orphans.own.start():
                     await _execute(ahead, argv, launch, env, pipes)
                     child = cls(launch.mark, pipes, listen, leaf)
@@ -112,14 +116,19 @@ class Child:
         The transcript keeps it as it is `shown`, where it holds what nobody should read there.
         """
         self._listen(Wire("remuda", shown or line))
+        self.write(line.encode())
+
+    def write(self, line: bytes) -> None:
+        """The same, and nothing is kept of it."""
         stdin = self._stdin()
         if stdin is None or stdin.is_closing():
             return
         waiting = stdin.get_write_buffer_size()
         if waiting > STDIN_LIMIT:
-            self._pipes.fail(AgentFault(f"the agent does not read: {waiting} bytes wait for it{self.evidence()}"))
+            what = self._pipes.what
+            self._pipes.fail(AgentFault(f"the {what} does not read: {waiting} bytes wait for it{self.evidence()}"))
         else:
-            stdin.write(line.encode() + b"\n")
+            stdin.write(line + b"\n")
 
     @property
     def exited(self) -> bool:

@@ -1,0 +1,221 @@
+"""A conversation with one tool server: the handshake, questions in both directions, and its end."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+
+from remuda.gateway.faults import ServerFault
+from remuda.gateway.link import Hear, Link, Lost
+from remuda.mcp import eras
+from remuda.mcp.jsonrpc import (
+    EMPTY,
+    METHOD_NOT_FOUND,
+    Failure,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Result,
+    RpcError,
+    decode,
+    failure,
+    fault,
+    notification,
+    raw,
+    request,
+    result,
+)
+from remuda.version import __version__
+
+log = logging.getLogger("remuda.gateway")
+
+MOST_PAGES, MOST_ITEMS = 1000, 20_000
+Open = Callable[[Hear, Lost], Awaitable[Link]]
+
+
+class Ears(NamedTuple):
+    """Who is told what a server says without being asked, and who answers when it asks."""
+
+    notified: Callable[[Notification], None]
+    asked: Callable[[Request], Awaitable[Raw]]
+    lost: Callable[[ServerFault], None]
+
+
+class _Welcome(Struct, rename="camel"):
+    protocol_version: str = ""
+    capabilities: dict[str, Any] = {}
+    instructions: str = ""
+
+
+_read_welcome = msgspec.json.Decoder(_Welcome).decode
+
+
+class Connection:
+    def __init__(self, name: str, ears: Ears) -> None:
+        self.name = name
+        self.capabilities: Mapping[str, Any] = {}
+        self.instructions = ""
+        self._ears = ears
+        self._link: Link | None = None
+        self._modern: Mapping[str, Any] | None = None  # the envelope of each request, where the server wants one
+        self._number = 0
+        self._waiting: dict[int, asyncio.Future[Raw]] = {}
+        self._asking: set[asyncio.Task[None]] = set()
+        self._fault: ServerFault | None = None
+        self._ending = False
+
+    @property
+    def alive(self) -> bool:
+        return self._link is not None and self._fault is None
+
+    @property
+    def link(self) -> Link:
+        assert self._link is not None
+        return self._link
+
+    async def open(self, start: Open, capabilities: Mapping[str, Any]) -> None:
+        """Connect and say hello. `capabilities` are those of the client for whom we speak."""
+        self._link = await start(self._hear, self._lose)
+        info = {"name": "remuda", "version": __version__}
+        hello = {"protocolVersion": eras.HANDSHAKE[-1], "capabilities": capabilities, "clientInfo": info}
+        try:
+            welcome = _welcome(self.name, await self.ask("initialize", raw(hello)))
+        except RpcError as error:
+            if error.code != eras.UNSUPPORTED_VERSION:
+                raise ServerFault(f"the tool server {self.name!r} refused the handshake: {error.message}") from error
+            self._modern = {eras.VERSION: eras.MODERN[-1], eras.INFO: info, eras.CAPABILITIES: {}}
+            welcome = _welcome(self.name, await self.ask("server/discover", EMPTY))
+        else:
+            self.tell("notifications/initialized", EMPTY)
+            await self._link.flush()
+        self.capabilities, self.instructions = welcome.capabilities, welcome.instructions
+
+    async def ask(self, method: str, params: Raw) -> Raw:
+        """RpcError is the server's own answer; ServerFault means that there will be none."""
+        if self._fault is not None or self._link is None:
+            raise self._fault or ServerFault(f"the tool server {self.name!r} is not connected")
+        self._number += 1
+        number = self._number
+        waiting: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = waiting
+        try:
+            self._link.send(request(number, method, self._dressed(params)), number)
+            return await waiting
+        except asyncio.CancelledError:
+            if method not in ("initialize", "server/discover"):
+                self.tell("notifications/cancelled", raw({"requestId": number, "reason": "no longer wanted"}))
+            raise
+        finally:
+            del self._waiting[number]
+
+    def tell(self, method: str, params: Raw) -> None:
+        if self.alive:
+            self.link.send(notification(method, params), None)
+
+    async def list_all(self, method: str, key: str) -> list[Raw]:
+        """Every item of a list, however many pages it has."""
+        found: list[Raw] = []
+        cursor: Raw | None = None
+        for _ in range(MOST_PAGES):
+            page = _members(self.name, method, await self.ask(method, raw({"cursor": cursor}) if cursor else EMPTY))
+            found += _items(self.name, method, page.get(key, Raw(b"[]")))
+            cursor = page.get("nextCursor")
+            if cursor is None or bytes(cursor) in (b"null", b'""') or len(found) > MOST_ITEMS:
+                break
+        if len(found) > MOST_ITEMS:
+            log.warning("%s: %s lists more than %d; the rest is left out", self.name, method, MOST_ITEMS)
+        return found[:MOST_ITEMS]
+
+    async def end(self) -> None:
+        self._ending = True
+        self._lose(ServerFault(f"the tool server {self.name!r} was stopped"))
+        if self._link is not None:
+            await self._link.end()
+        await asyncio.gather(*self._asking, return_exceptions=True)
+
+    # --- what comes ---
+
+    def _hear(self, data: bytes) -> None:
+        if not data.strip():
+            return
+        message: Message = decode(data)
+        match message:
+            case Result():
+                self._settle(message)
+            case Failure():
+                self._settle(message)
+            case Notification():
+                self._ears.notified(message)
+            case Request():
+                task = asyncio.create_task(self._reply(message))
+                self._asking.add(task)
+                task.add_done_callback(self._asking.discard)
+            case Malformed():
+                # Many servers log to stdout. That is no reason to stop listening to them.
+                log.debug("%s: %s", self.name, message.why)
+            case _:
+                assert_never(message)
+
+    def _settle(self, answer: Result | Failure) -> None:
+        waiting = self._waiting.get(answer.id) if isinstance(answer.id, int) else None
+        if waiting is None or waiting.done():
+            log.debug("%s answered %r, which nobody asks", self.name, answer.id)  # twice, or too late
+        elif isinstance(answer, Result):
+            waiting.set_result(answer.result)
+        else:
+            waiting.set_exception(fault(answer.error))
+
+    async def _reply(self, asked: Request) -> None:
+        try:
+            said = result(asked.id, EMPTY if asked.method == "ping" else await self._ears.asked(asked))
+        except RpcError as error:
+            said = failure(asked.id, error.body)
+        except Exception as error:
+            log.warning("%s asked %s and could not be answered: %s", self.name, asked.method, error)
+            said = failure(asked.id, RpcError(METHOD_NOT_FOUND, "this client cannot answer that").body)
+        if self.alive:
+            self.link.send(said, None)
+
+    def _lose(self, why: ServerFault) -> None:
+        if self._fault is not None:
+            return
+        self._fault = why
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(why)
+        for task in self._asking:
+            task.cancel()
+        if not self._ending:
+            self._ears.lost(why)
+
+    def _dressed(self, params: Raw) -> Raw:
+        if self._modern is None:
+            return params
+        parts = _members(self.name, "params", params)
+        meta = _members(self.name, "_meta", parts.get("_meta", EMPTY))
+        return raw({**parts, "_meta": {**meta, **self._modern}})
+
+
+def _welcome(name: str, answer: Raw) -> _Welcome:
+    try:
+        return _read_welcome(answer)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ServerFault(f"the handshake of the tool server {name!r} cannot be read: {error}") from error
+
+
+def _members(name: str, what: str, value: Raw) -> dict[str, Raw]:
+    try:
+        return msgspec.json.decode(value, type=dict[str, Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ServerFault(f"the answer of the tool server {name!r} to {what} cannot be read: {error}") from error
+
+
+def _items(name: str, what: str, value: Raw) -> list[Raw]:
+    try:
+        return msgspec.json.decode(value, type=list[Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ServerFault(f"the answer of the tool server {name!r} to {what} cannot be read: {error}") from error

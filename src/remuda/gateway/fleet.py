@@ -1,0 +1,168 @@
+"""All tool servers of one gateway, on one turn clock: who runs, who has to leave, and what happened."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic
+from typing import Any
+
+from msgspec import Raw
+
+from remuda.domain.errors import RemudaError
+from remuda.gateway import clock as turns
+from remuda.gateway.clock import Clock, Counting, Happening, Idle
+from remuda.gateway.config import Configured
+from remuda.gateway.events import GatewayEvent, ServerCalled, ServerDied, ServerLeft, ServerRefused, ServerStarted, Why
+from remuda.gateway.faults import ServerFault
+from remuda.gateway.listing import Spent, evict
+from remuda.gateway.passing import failed
+from remuda.gateway.reach import Reach
+from remuda.gateway.server import Surroundings, ToolServer
+from remuda.gateway.toollist import ToolList
+from remuda.mcp.jsonrpc import Notification, Request
+
+log = logging.getLogger("remuda.gateway")
+
+Note = Callable[[GatewayEvent], None]
+
+
+class Fleet:
+    def __init__(self, configured: Configured, *, counting: Counting = "calls", mark: str = "", note: Note) -> None:
+        self.configured = configured
+        self.counting = counting
+        self.clock = Clock()
+        self.servers: dict[str, ToolServer] = {}
+        self.check: Callable[[str, ToolList], None] = lambda _name, _tools: None
+        self.capabilities: Callable[[], Mapping[str, Any]] = dict
+        self.notified: Callable[[str, Notification], None] = lambda _name, _told: None
+        self.asked: Callable[[str, Request], Awaitable[Raw]] = _nobody_answers
+        self.started: Callable[[str], None] = lambda _name: None
+        self.changed: Callable[[], None] = lambda: None  # who runs is no longer who ran
+        self._mark = mark or f"gateway-{secrets.token_hex(6)}"
+        self._note = note
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._rules: dict[str, Idle] = {}
+        self._reach = Reach(lambda: self.configured, self._mark)
+        self._admit(configured)
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        return tuple(sorted(name for name, server in self.servers.items() if server.running))
+
+    # --- use ---
+
+    async def start(self, name: str) -> ToolServer:
+        """On an intent: it runs, and counts as used now."""
+        server = self.servers[name]
+        self._tick(Happening.INTENT, name)
+        try:
+            await server.ready()
+        except RemudaError as error:
+            self._note(ServerRefused(self.clock.turn, name, str(error)))
+            raise
+        finally:
+            self._tick(Happening.STARTED, name)
+        return server
+
+    def missed(self) -> None:
+        """An intent that came to nothing is a turn all the same."""
+        self._tick(Happening.INTENT, "")
+
+    async def call(self, name: str, tool: str, method: str, params: Raw) -> Raw:
+        """To a server, which is started when it does not run. It cannot leave while it is at it."""
+        server = self.servers[name]
+        began = monotonic()
+        self._tick(Happening.CALL, name)
+        ok, size = False, 0
+        try:
+            answer = await server.call(method, params)
+            ok, size = not failed(answer), len(answer)
+            return answer
+        finally:
+            self._note(ServerCalled(self.clock.turn, name, tool, ok, monotonic() - began, size))
+            self._tick(Happening.ANSWER, name)
+
+    def turn_ended(self) -> None:
+        self._tick(Happening.TURN, "")
+
+    # --- its members ---
+
+    def replace(self, configured: Configured) -> None:
+        """New settings: who is gone or changed leaves, the others are not disturbed."""
+        before, self.configured = self.configured, configured
+        for name in list(self.servers):
+            if configured.servers.get(name) != before.servers.get(name):
+                self._leave(self.servers.pop(name), "reload")
+        self._admit(configured)
+        self.changed()
+
+    async def close(self) -> None:
+        servers, self.servers = self.servers, {}
+        for server in servers.values():
+            self._leave(server, "stopped")
+        await asyncio.gather(*self._leaving, return_exceptions=True)
+
+    def _admit(self, configured: Configured) -> None:
+        around = Surroundings(
+            reach=self._reach,
+            capabilities=lambda: self.capabilities(),
+            check=lambda name, tools: self.check(name, tools),
+            notified=lambda name, told: self.notified(name, told),
+            asked=lambda name, asked: self.asked(name, asked),
+            started=self._started,
+            died=self._died,
+        )
+        for name, settings in configured.servers.items():
+            if settings.enabled and name not in self.servers:
+                self.servers[name] = ToolServer(name, settings, around)
+        gateway = configured.gateway
+        self._rules = {
+            name: Idle(server.settings.idle_turns or gateway.idle_turns, gateway.idle_seconds, server.settings.pinned)
+            for name, server in self.servers.items()
+        }
+
+    def _started(self, server: ToolServer, seconds: float) -> None:
+        tools = server.tools
+        assert tools is not None  # it would not have started
+        self._note(ServerStarted(self.clock.turn, server.name, seconds, len(tools.tools), tools.tokens))
+        budget = self.configured.gateway.token_budget
+        if budget:
+            for name in evict(self._spent(), server.name, tools.tokens, budget):
+                self._leave(self.servers[name], "budget")
+        self.started(server.name)
+        self.changed()
+
+    def _spent(self) -> dict[str, Spent]:
+        return {
+            name: Spent(tools.tokens, use.turn, self._rules[name].pinned or bool(use.flying))
+            for name, use in self.clock.uses.items()
+            if name in self.running and (tools := self.servers[name].tools) is not None
+        }
+
+    def _died(self, name: str, why: ServerFault) -> None:
+        self._note(ServerDied(self.clock.turn, name, why.message))
+        self.changed()
+
+    # --- the clock ---
+
+    def _tick(self, happening: Happening, server: str) -> None:
+        self.clock, leaving = turns.tick(self.clock, self.counting, happening, self._rules, server, monotonic())
+        for name, idle in leaving.items():
+            if name in self.servers:
+                self._leave(self.servers[name], "idle", idle)
+        if leaving:
+            self.changed()
+
+    def _leave(self, server: ToolServer, why: Why, idle: int = 0) -> None:
+        if server.running:
+            tokens = server.tools.tokens if server.tools else 0
+            self._note(ServerLeft(self.clock.turn, server.name, why, idle, tokens))
+        self.clock = turns.forget(self.clock, [server.name])
+        task = asyncio.ensure_future(server.leave())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+
+async def _nobody_answers(_name: str, _asked: Request) -> Raw:
+    raise RemudaError("nobody is here to answer")

@@ -1,0 +1,269 @@
+"""A tool server that runs elsewhere: streamable HTTP, and the older kind with one stream of events."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urljoin, urlsplit
+
+import h11
+
+from remuda.gateway.faults import ServerFault
+from remuda.gateway.http_client import Exchange, HttpClient
+from remuda.gateway.link import Hear, Lost
+from remuda.gateway.references import ClientCredentials
+from remuda.mcp.eras import HANDSHAKE
+from remuda.mcp.jsonrpc import INTERNAL_ERROR, RpcError, failure
+
+LONGEST_EVENT = 64 << 20
+_BROKEN = (OSError, h11.ProtocolError, ServerFault)
+
+
+class Remote(NamedTuple):
+    name: str
+    url: str
+    headers: Mapping[str, str]
+    credentials: ClientCredentials | None
+    masked: Callable[[str], str]
+
+
+class _Link:
+    """What both kinds share: tasks that send, and how a failure is told."""
+
+    def __init__(self, remote: Remote, hear: Hear, lost: Lost) -> None:
+        self._remote, self._hear, self._lost = remote, hear, lost
+        self._client = HttpClient(remote.name, remote.url)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._told: set[asyncio.Task[None]] = set()
+        self._token = ("", 0.0)
+
+    async def flush(self) -> None:
+        await asyncio.gather(*self._told, return_exceptions=True)
+
+    def evidence(self) -> str:
+        return ""
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._client.close()
+
+    def _go(self, work: Coroutine[Any, Any, None], *, told: bool = False) -> None:
+        task = asyncio.create_task(work)
+        for kept in (self._tasks, self._told) if told else (self._tasks,):
+            kept.add(task)
+            task.add_done_callback(kept.discard)
+
+    async def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers |= self._remote.headers
+        if self._remote.credentials is not None:
+            headers["Authorization"] = f"Bearer {await self._access(self._remote.credentials)}"
+        return headers
+
+    async def _access(self, credentials: ClientCredentials) -> str:
+        """A token for us as ourselves, asked for anew before it ends."""
+        token, until = self._token
+        if token and time.monotonic() < until:
+            return token
+        asked = {"grant_type": "client_credentials", "client_id": credentials.client_id}
+        asked |= {"client_secret": credentials.client_secret}
+        asked |= {"scope": credentials.scope} if credentials.scope else {}
+        client = HttpClient(self._remote.name, credentials.token_url)
+        form = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+        exchange = await client.send("POST", form, urlencode(asked).encode())
+        try:
+            said = json.loads(await exchange.body())
+            token, seconds = str(said["access_token"]), float(said.get("expires_in", 300))
+        except (ValueError, KeyError, TypeError) as error:
+            where = f"{self._remote.name!r} got no token from {credentials.token_url}: status {exchange.status}"
+            raise ServerFault(f"the tool server {where}") from error
+        finally:
+            exchange.close()
+        self._token = (token, time.monotonic() + max(0.0, seconds - 30))
+        return token
+
+    def _failed(self, error: Exception, number: int | None) -> None:
+        """Whoever waits for this answer learns why there is none; the others go on."""
+        said = self._remote.masked(str(error) or type(error).__name__)
+        if number is not None:
+            self._hear(failure(number, RpcError(INTERNAL_ERROR, said).body))
+
+    def _refused(self, exchange: Exchange, body: bytes) -> ServerFault:
+        hint = {
+            401: "; it does not know us: see auth of this server in the settings",
+            403: "; it does not let us in: see auth of this server in the settings",
+            404: "; is the url right?",
+        }.get(exchange.status, "")
+        if 300 <= exchange.status < 400:
+            hint = f"; it has moved to {exchange.headers.get('location', 'nowhere')[:200]}: correct its url"
+        said = f"the tool server {self._remote.name!r} answered with status {exchange.status}{hint}"
+        return ServerFault(self._remote.masked(f"{said}. {body[:300].decode(errors='replace')}".strip()))
+
+
+class HttpLink(_Link):
+    """Each message is a request of its own; its answer is the response, or a stream that ends with it."""
+
+    def __init__(self, remote: Remote, hear: Hear, lost: Lost) -> None:
+        super().__init__(remote, hear, lost)
+        self._session = ""
+        self._listening = False
+
+    def send(self, message: bytes, number: int | None) -> None:
+        self._go(self._post(message, number), told=number is None)
+
+    async def end(self) -> None:
+        if self._session:
+            try:
+                async with asyncio.timeout(1.0):
+                    exchange = await self._client.send("DELETE", await self._own_headers())
+                    exchange.close()
+            except (*_BROKEN, TimeoutError):
+                pass  # it forgets the session by itself
+        await super().end()
+
+    async def _own_headers(self) -> dict[str, str]:
+        headers = await self._headers()
+        if self._session:
+            headers |= {"Mcp-Session-Id": self._session}
+        if self._listening:
+            headers |= {"MCP-Protocol-Version": HANDSHAKE[-1]}
+        return headers
+
+    async def _post(self, message: bytes, number: int | None) -> None:
+        try:
+            exchange = await self._client.send("POST", await self._own_headers(), message)
+            try:
+                await self._take(exchange)
+            finally:
+                self._client.give_back(exchange)
+        except _BROKEN as error:
+            self._failed(error, number)
+            return
+        if number is None and b'"notifications/initialized"' in message:
+            self._listening = True
+            self._go(self._listen())
+
+    async def _take(self, exchange: Exchange) -> None:
+        if exchange.status == 202:
+            await exchange.body()
+            return
+        self._session = exchange.headers.get("mcp-session-id", self._session)
+        if exchange.status == 200 and exchange.kind == "text/event-stream":
+            async for _, data in events(exchange.chunks()):
+                self._hear(data)
+            return
+        body = await exchange.body()
+        if exchange.kind == "application/json" and b'"jsonrpc"' in body and exchange.status != 404:
+            self._hear(body)
+        elif exchange.status >= 300:
+            refused = self._refused(exchange, body)
+            if exchange.status == 404 and self._session:
+                self._lost(refused)  # it has forgotten us: the next call says hello again
+            raise refused
+
+    async def _listen(self) -> None:
+        """What it tells without being asked. Many servers have no such stream, and say so."""
+        try:
+            exchange = await self._client.send("GET", await self._own_headers())
+            try:
+                if exchange.status == 200 and exchange.kind == "text/event-stream":
+                    async for _, data in events(exchange.chunks()):
+                        self._hear(data)
+            finally:
+                exchange.close()
+        except _BROKEN:
+            pass
+
+
+class SseLink(_Link):
+    """The older kind: one stream for all answers, and an address for questions which it names first."""
+
+    def __init__(self, remote: Remote, hear: Hear, lost: Lost) -> None:
+        super().__init__(remote, hear, lost)
+        self._address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def open(self) -> None:
+        self._go(self._listen())
+        await asyncio.shield(self._address)
+
+    def send(self, message: bytes, number: int | None) -> None:
+        self._go(self._post(message, number), told=number is None)
+
+    async def _post(self, message: bytes, number: int | None) -> None:
+        try:
+            target = await asyncio.shield(self._address)
+            exchange = await self._client.send("POST", await self._headers(), message, target)
+            try:
+                body = await exchange.body()
+                if exchange.status >= 300:
+                    raise self._refused(exchange, body)
+            finally:
+                self._client.give_back(exchange)
+        except _BROKEN as error:
+            self._failed(error, number)
+
+    async def _listen(self) -> None:
+        why = ServerFault(f"the tool server {self._remote.name!r} closed its stream")
+        try:
+            exchange = await self._client.send("GET", await self._headers())
+            try:
+                if exchange.status != 200 or exchange.kind != "text/event-stream":
+                    raise self._refused(exchange, await exchange.body())
+                async for kind, data in events(exchange.chunks()):
+                    self._heard(kind, data)
+            finally:
+                exchange.close()
+        except _BROKEN as error:
+            why = error if isinstance(error, ServerFault) else ServerFault(f"{why.message}: {error}")
+        if not self._address.done():
+            self._address.set_exception(why)
+        self._lost(why)
+
+    def _heard(self, kind: str, data: bytes) -> None:
+        if kind != "endpoint":
+            self._hear(data)
+        elif not self._address.done():
+            address = urlsplit(urljoin(self._remote.url, data.decode(errors="replace").strip()))
+            if address.netloc != urlsplit(self._remote.url).netloc:
+                said = f"the tool server {self._remote.name!r} sends us on to {address.netloc[:100]}, which is not it"
+                self._address.set_exception(ServerFault(said))
+            else:
+                self._address.set_result(address.path + (f"?{address.query}" if address.query else ""))
+
+
+async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, bytes]]:
+    """Server-sent events: their kind and their data."""
+    kind, data, pending = "message", list[bytes](), b""
+    async for chunk in chunks:
+        *lines, pending = (pending + chunk).replace(b"\r\n", b"\n").split(b"\n")
+        if len(pending) > LONGEST_EVENT:
+            raise ServerFault(f"an event of more than {LONGEST_EVENT >> 20} MiB")
+        for line in lines:
+            field, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if field == b"data":
+                data.append(value)
+            elif field == b"event":
+                kind = value.decode(errors="replace")
+            elif not line and data:
+                yield kind, b"\n".join(data)
+                kind, data = "message", []
+            elif not line:
+                kind = "message"
+
+
+async def open_http(remote: Remote, hear: Hear, lost: Lost) -> HttpLink:
+    return HttpLink(remote, hear, lost)
+
+
+async def open_sse(remote: Remote, hear: Hear, lost: Lost) -> SseLink:
+    link = SseLink(remote, hear, lost)
+    try:
+        await link.open()
+    except BaseException:
+        await link.end()
+        raise
+    return link

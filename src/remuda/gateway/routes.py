@@ -1,0 +1,82 @@
+"""Calls on their way to a server and back: progress, what the server asks of the client, results that are too long."""
+
+import asyncio
+import itertools
+import os
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from remuda.gateway.fleet import Fleet
+from remuda.gateway.passing import Call, spill, text_result
+from remuda.mcp import Client
+from remuda.mcp.jsonrpc import METHOD_NOT_FOUND, Id, Notification, Request, RpcError, members, together
+
+# What a server may ask of a client, and what the client must have said that it can.
+ASKABLE = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
+
+
+class Flight(NamedTuple):
+    server: str
+    client: Client
+    request: Id
+    progress: Raw | None  # the client's own token
+
+
+class _Progress(msgspec.Struct, rename="camel"):
+    progress_token: int | str | None = None
+
+
+_read_progress = msgspec.json.Decoder(_Progress).decode
+
+
+class Routes:
+    def __init__(self, fleet: Fleet, clients: Sequence[Client]) -> None:
+        self._fleet, self._clients = fleet, clients
+        self._flights: dict[int, Flight] = {}
+        self._numbers = itertools.count(1)
+        self._spilt = itertools.count(1)
+
+    async def call(self, client: Client, request: Request, call: Call, server: str, tool: str) -> Raw:
+        number = next(self._numbers)
+        token = None if call.progress is None else number
+        self._flights[number] = Flight(server, client, request.id, call.progress)
+        try:
+            answer = await self._fleet.call(server, tool, request.method, call.onward(tool, token))
+        except RpcError as error:
+            if request.method != "tools/call":
+                raise
+            return text_result(f"{server} answered with an error: {error.message}", error=True)
+        finally:
+            del self._flights[number]
+        if len(answer) <= self._fleet.configured.gateway.output_bytes:
+            return answer
+        path = self._fleet.configured.state / "output" / f"{os.getpid()}-{server}-{next(self._spilt)}"
+        return await asyncio.to_thread(spill, answer, path, f"{server}/{tool}")
+
+    def progress(self, server: str, told: Notification) -> None:
+        """To the client whose call it is, under the token that it gave."""
+        try:
+            token = _read_progress(told.params).progress_token
+        except msgspec.MsgspecError:
+            return
+        flight = self._flights.get(token) if isinstance(token, int) else None
+        if flight is not None and flight.server == server and flight.progress is not None:
+            parts = {**members(told.params), "progressToken": flight.progress}
+            flight.client.notify(told.method, together(parts), about=flight.request)
+
+    def asked(self, server: str, asked: Request) -> Awaitable[Raw]:
+        """A server asks: the client of its newest call answers, or else the one that came last."""
+        capability = ASKABLE.get(asked.method)
+        flight = next((each for each in reversed(self._flights.values()) if each.server == server), None)
+        client = flight.client if flight else next(reversed(self._clients), None)
+        if capability is None or client is None or capability not in client.who.capabilities:
+            raise RpcError(METHOD_NOT_FOUND, f"nobody here can answer {asked.method}")
+        return client.ask(asked.method, asked.params, about=flight.request if flight else None)
+
+    def capabilities(self) -> Mapping[str, Any]:
+        """What can be asked of the clients that are here, for a server that is being started."""
+        able = [client.who.capabilities for client in self._clients if not client.who.modern]
+        return {name: said[name] for said in able for name in ASKABLE.values() if name in said}

@@ -1,0 +1,113 @@
+"""Servers made with the official SDK behind the gateway, over each transport: an independent judge of our client."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway.kit import child, run, table, until
+from remuda.gateway.link_http import HttpLink, events
+from remuda.runtime.tool_servers import AuthSettings, ServerSettings, Transport
+
+PROGRAM = str(Path(__file__).parent / "sdk_server.py")
+
+
+@asynccontextmanager
+async def judge(how: str, token: str = "") -> AsyncIterator[ServerSettings]:
+    """A server that runs for as long as the block, and how it is reached."""
+    if how == "stdio":
+        yield ServerSettings(command=(sys.executable, PROGRAM, "stdio"))
+        return
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, PROGRAM, how, token, stdout=pipe)
+    assert process.stdout
+    try:
+        port = int(await asyncio.wait_for(process.stdout.readline(), 60))
+        auth = AuthSettings(type="bearer", token="${env:JUDGE_TOKEN}") if token else None
+        kind: Transport = "sse" if how == "sse" else "http"
+        url = f"http://127.0.0.1:{port}/{'sse' if how == 'sse' else 'mcp'}"
+        yield ServerSettings(url=url, transport=kind, auth=auth)
+    finally:
+        process.kill()
+        await process.wait()
+
+
+@pytest.mark.parametrize("how", ["stdio", "http", "sse"])
+def test_a_server_of_the_sdk_can_be_used(tmp_path: Path, how: str) -> None:
+    async def story() -> None:
+        async with judge(how) as settings, table(tmp_path, {"judge": settings, "one": child()}) as (made, player):
+            said = await player.say("activate", server="judge")
+            assert "judge__add" in said, said
+            answer = await player.call("judge__add", a=2, b=3)
+            assert answer["structuredContent"] == {"result": 5}
+            token = {"progressToken": 7}
+            assert (await player.ask("tools/call", {"name": "judge__steps", "_meta": token}))["content"]
+            await until(lambda: player.methods().count("notifications/progress") == 2)
+            broken = await player.call("judge__broken")
+            assert broken["isError"]
+            read = await player.ask("resources/read", {"uri": "judge://motto"})
+            assert read["contents"][0]["text"] == "fiat justitia"
+            assert made.fleet.running == ("judge",)
+
+    run(story())
+
+
+@pytest.mark.parametrize("how", ["http", "sse"])
+def test_a_server_elsewhere_knows_us_by_a_token_that_is_never_told(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_TOKEN", "let-me-in-please")
+
+    async def story() -> None:
+        async with judge(how, "let-me-in-please") as settings, table(tmp_path, {"judge": settings}) as (_, player):
+            assert (await player.call("judge__add", a=1, b=1))["structuredContent"] == {"result": 2}
+        monkeypatch.setenv("JUDGE_TOKEN", "a wrong one")
+        async with judge(how, "let-me-in-please") as settings, table(tmp_path, {"judge": settings}) as (_, player):
+            said = await player.say("activate", server="judge")
+            assert "401" in said
+            assert "auth of this server" in said
+            assert "a wrong one" not in said
+
+    run(story())
+
+
+def test_a_server_elsewhere_that_dies_and_comes_back_is_greeted_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with judge("http") as settings, table(tmp_path, {"judge": settings}) as (made, player):
+            await player.call("judge__add", a=1, b=1)
+            connection = made.fleet.servers["judge"].connection
+            assert connection is not None
+            assert isinstance(connection.link, HttpLink)
+            connection.link._session = "a session that it has forgotten"
+            await player.call("judge__add", a=1, b=1)
+            await until(lambda: not made.fleet.servers["judge"].running)
+            assert (await player.call("judge__add", a=2, b=2))["structuredContent"] == {"result": 4}
+
+    run(story())
+
+
+def test_a_server_that_cannot_be_reached_is_told_so(tmp_path: Path) -> None:
+    async def story() -> None:
+        gone = ServerSettings(url="http://127.0.0.1:9/mcp")
+        async with table(tmp_path, {"gone": gone}) as (_, player):
+            assert "cannot be reached" in await player.say("activate", server="gone")
+
+    run(story())
+
+
+def test_events_are_read_however_they_are_cut() -> None:
+    stream = b": hello\r\n\r\nevent: endpoint\r\ndata: /x\r\n\r\ndata: one\ndata: two\n\nid: 5\ndata:three\r\n\r\n"
+
+    async def cut(size: int) -> list[tuple[str, bytes]]:
+        async def chunks() -> AsyncIterator[bytes]:
+            for start in range(0, len(stream), size):
+                yield stream[start : start + size]
+
+        return [event async for event in events(chunks())]
+
+    whole = [("endpoint", b"/x"), ("message", b"one\ntwo"), ("message", b"three")]
+    for size in (1, 2, 3, 7, 1000):
+        assert asyncio.run(cut(size)) == whole

@@ -204,3 +204,18 @@ def test_interrupted_in_the_middle_it_lives_on_and_a_tool_that_is_refused_is_not
             assert "Still here." in heard.text()
 
     tell(name, tmp_path, story)
+
+
+@pytest.mark.parametrize("name", ["qwen"], indirect=True)
+def test_qwen_too_asks_a_busy_model_again_and_tells_of_a_key_that_is_not_valid(name: str, tmp_path: Path) -> None:
+    busy_once = script({"error": 429, "retry_after": 0, "times": 1}, {"say": "Here I am."})
+
+    async def story(stage: Stage) -> None:
+        heard = Recorder()
+        async with stage.session(heard) as session:
+            assert (await session.prompt(busy_once)).outcome is Outcome.COMPLETED
+            result = await session.prompt(script({"error": 401, "message": "the key is not valid"}))
+        assert (result.outcome, result.failure) == (Outcome.FAILED, Failure.NOT_LOGGED_IN), result
+        assert counted(heard) == told(stage.model.calls)
+
+    tell(name, tmp_path, story)

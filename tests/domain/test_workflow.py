@@ -58,7 +58,7 @@ def test_a_task_goes_from_hand_to_hand_until_it_is_merged(crew: Crew) -> None:
     assert "make test" in turn.message.text
     crew.reports()
     assert (crew.task().status, crew.agent().phase) == (TaskStatus.IN_REVIEW, Phase.AWAITING_REVIEW)
-    assert due_for(crew.task()) == (RunAcceptance("t1", 2, "w/t1", "remuda/t1", "", "", ("make test",)),)
+    assert due_for(crew.task()) == (RunAcceptance("t1", 2, "w/t1", "remuda/t1", "", "", ("make test",), "Parse dates"),)
     crew.ends_turn()
     crew.accepted()
     assert due_for(crew.task()) == ()

@@ -245,6 +245,12 @@ def test_a_task_goes_to_whom_the_routing_names(brief: Brief, backend: str) -> No
     assert band.task().holder == agent.name
 
 
+def test_a_route_without_labels_and_paths_is_for_every_task() -> None:
+    band = Band(0, Rules(routes=(Route(backend="goose"),), staff=Staff(1), backend="claude"))
+    band.add()
+    assert [agent.backend for agent in band.state.agents.values()] == ["goose"]
+
+
 def test_a_worker_that_the_routing_does_not_name_is_not_given_the_task() -> None:
     band = Band(1, Rules(routes=(Route(("docs",), backend="gemini"),)))
     band.do(AddTasks((NewTask(Brief("a", labels=("docs",))),)))

@@ -4,7 +4,7 @@ import pytest
 
 from domain.band import Band
 from domain.crew import ADA, BOB
-from remuda.domain.commands import PauseAgent, ResumeAgent, RetireAgent, StartRuntime
+from remuda.domain.commands import HibernateAgent, PauseAgent, ResumeAgent, RetireAgent, StartRuntime
 from remuda.domain.events import MessageQueued
 from remuda.domain.lifecycle import Phase, Status, TaskStatus, Work
 from remuda.domain.routing import Route
@@ -102,6 +102,16 @@ def test_a_worker_with_mail_a_pause_or_a_rest_is_left_alone() -> None:
     band.started()
     band.answered()
     assert band.agent().task == "t1"
+
+
+def test_a_worker_that_sleeps_is_woken_for_work_when_nobody_else_is_there() -> None:
+    band = Band(1)
+    band.do(HibernateAgent(ADA))
+    band.ended()
+    band.add()
+    assert band.task().holder == ADA
+    band.do(band.answer_to("t1") or ResumeAgent(ADA))
+    assert band.agent().status is Status.STARTING
 
 
 def test_while_an_agent_coordinates_it_keeps_still_and_takes_over_when_that_one_dies() -> None:

@@ -237,6 +237,9 @@ def test_what_a_session_says_that_is_over_does_not_count(crew: Crew) -> None:
         crew.do(ReportImplementationComplete(ADA, 2, "done"))
     crew.ready("crew", "cid")
     crew.spawn("crew", "dan", hold=True)
+    crew.spawn("crew", "eve")
+    with pytest.raises(Refused, match="session 1 of eve has not begun yet; try again"):
+        crew.do(ReportImplementationComplete("eve", 1, "done"))
     with pytest.raises(Refused, match="session 0 of dan is over"):
         crew.do(ReportImplementationComplete("dan", 0, "done"))
 

@@ -10,6 +10,7 @@ from remuda.domain.commands import Report
 from remuda.domain.effects import StartSession
 from remuda.domain.permission import Policy
 from remuda.effects.live import Live
+from remuda.effects.turn_records import TurnRecords
 from remuda.store.output import DEFAULT_LINES
 
 DEFAULT_SILENCE = 900.0
@@ -42,6 +43,7 @@ class World:
     output_lines: int = DEFAULT_LINES
     silence: float = DEFAULT_SILENCE  # seconds in a turn without a sign of life, from tools and people apart
     live: dict[str, Live] = field(default_factory=dict)
+    records: TurnRecords | None = None
     lenders: list[Lend] = field(default_factory=list)  # tools, meter, gateway: who serves them here adds itself
 
     def loan(self, effect: StartSession, token: str) -> Loan:
@@ -60,3 +62,5 @@ class World:
         """End every session, all at once, gently."""
         await asyncio.gather(*(live.end(gentle=True) for live in self.live.values()), return_exceptions=True)
         self.live.clear()
+        if self.records is not None:
+            await self.records.close()

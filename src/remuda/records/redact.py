@@ -37,8 +37,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 
 def redactor(environment: "Mapping[str, str]") -> "Callable[[str], str]":
-    """Also takes out the values of this process's own secret variables, wherever they turn up, and halves of characters,
-    which no file could hold."""
+    """Also takes out the values of this process's own secret variables, wherever they turn up, and halves of
+    characters, which no file could hold."""
     values = sorted(
         {
             value

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -13,7 +14,9 @@ from remuda.domain.commands import Command, Report, StartRuntime, StopRuntime
 from remuda.domain.errors import Invalid, Refused
 from remuda.domain.state import State
 from remuda.effects import perform
+from remuda.effects.turn_records import TurnRecords
 from remuda.effects.world import World
+from remuda.records.keeping import OFF
 from remuda.runtime.batch import Reply
 from remuda.runtime.config import Settings, load_settings
 from remuda.runtime.hands import Hands
@@ -43,6 +46,8 @@ async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
         store = SqliteStore(place.database)
         try:
             runtime = assemble(place, store, await store.restore())
+            if runtime.world.records is not None:
+                runtime.world.records.start()
             instance = new_id()
             await runtime.submit(StartRuntime(instance))
             agents = runtime.loop.state.agents
@@ -86,11 +91,20 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         sandbox=sandbox(place, settings),
         silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,
+        records=turn_records(place, settings),
     )
     hands = Hands(lambda effect: perform(world, effect), submit)
     loop = Loop(store, state, owe=hands.owe, clock=time.time, watches=WATCHES)
     running = asyncio.ensure_future(loop.run())
     return Runtime(place, settings, store, loop, hands, world, backend, running)
+
+
+def turn_records(place: Place, settings: Settings) -> TurnRecords | None:
+    turns = settings.turns
+    if turns.records == OFF:
+        return None
+    key = place.root / Path(turns.signing_key).expanduser() if turns.signing_key else None
+    return TurnRecords(place.root, place.mark, turns.keeping(), turns.checks(), key, os.getpid())
 
 
 def _note_failure(reply: Reply) -> None:

@@ -10,6 +10,7 @@ from remuda.domain.commands import Report
 from remuda.domain.effects import StartSession
 from remuda.domain.permission import Policy
 from remuda.effects.live import Live
+from remuda.effects.turn_records import TurnRecords
 from remuda.effects.work import MergeQueue, WorkRules
 from remuda.store.output import DEFAULT_LINES
 
@@ -47,6 +48,7 @@ class World:
     live: dict[str, Live] = field(default_factory=dict)
     work: WorkRules = field(default_factory=WorkRules)
     merges: MergeQueue = field(default_factory=MergeQueue)
+    records: TurnRecords | None = None
     lenders: list[Lend] = field(default_factory=list)  # tools, meter, gateway: who serves them here adds itself
 
     def loan(self, effect: StartSession, token: str) -> Loan:
@@ -66,3 +68,5 @@ class World:
         """End every session, all at once, gently."""
         await asyncio.gather(*(live.end(gentle=True) for live in self.live.values()), return_exceptions=True)
         self.live.clear()
+        if self.records is not None:
+            await self.records.close()

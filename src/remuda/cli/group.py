@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "retire": ("tell", "End an agent for good"),
     "answer": ("answer", "Answer what an agent asks before it uses a tool"),
     "task": ("task", "The list of work: add, list, show, assign, import, export …"),
+    "budget": ("budget", "Show, set and grant what agents may spend"),
     "events": ("events", "Show what happened"),
     "agents": ("agents", "List the programs that can run an agent, and how to get those that are missing"),
     "doctor": ("doctor", "Check that all is well, and repair what is not"),

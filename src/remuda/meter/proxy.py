@@ -114,6 +114,8 @@ class Meter:
         try:
             answer = await self._pass_on(caller, order, partial(Tally, target.api))
             usage = _used(answer)
+            if usage is None and grant.output_tokens is None:
+                usage = answer.tally.seen if answer.tally is not None else Usage()
         finally:
             self._ledger.settle(grant, usage)
         if usage is not None and demand is not None:

@@ -19,8 +19,9 @@ from remuda.meter.route import Target, headers_of, target_of, token_of
 from remuda.meter.tally import Tally
 from remuda.meter.upstream import Upstream, lines_of
 
-# What programs take as final. Much else is tried again, by some of them for minutes.
-REFUSED = 400
+# What programs take as final: all that we drive do so at once, Codex after three quick tries.
+# At 400 OpenCode and goose go on trying, at 429 and above all of them do, some for minutes.
+REFUSED = 402
 NOBODY = 499  # for want of a better number: there is nobody to answer
 REMEMBERED = 4  # calls of a session that later ones may have grown out of; some programs lead two conversations
 

@@ -186,7 +186,7 @@ def test_new_settings_are_taken_over_while_it_runs_and_bad_ones_are_not(tmp_path
     async def story() -> None:
         async with over_stdio(tmp_path) as client:
             kept, changed = int(await say(client, "one__pid")), int(await say(client, "two__pid"))
-            write_settings(tmp_path, {"one": {}, "two": {"tools": ["pid"]}, "three": {}})
+            write_settings(tmp_path, {"one": {}, "two": {"page": 5}, "three": {}})
             await until(lambda: gone(changed))
             assert await say(client, "three__echo", text="new") == "new"
             assert int(await say(client, "one__pid")) == kept

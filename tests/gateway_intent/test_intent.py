@@ -46,6 +46,10 @@ def test_a_server_that_is_clearly_meant_is_started(wish: str, right: str) -> Non
     assert choose(wish) == (Tier.CLEAR, [right])
 
 
+def test_a_server_may_be_called_by_a_word_that_says_nothing_elsewhere() -> None:
+    assert choose("use one", [server("one", "Echoes"), server("two", "Echoes")]) == (Tier.CLEAR, ["one"])
+
+
 def test_a_close_race_is_for_the_model_to_decide_with_reasons() -> None:
     choice = Chooser()("query the sql database", SERVERS)
     assert choice.tier is Tier.CLOSE

@@ -6,14 +6,17 @@ import logging
 import os
 import secrets
 import signal
+import socket
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 import uvloop
+from starlette.applications import Starlette
 
 from remuda.cli.say import note
-from remuda.domain.errors import Invalid
+from remuda.domain.errors import EffectFailed, Invalid
 from remuda.gateway.assembly import open_gateway
 from remuda.gateway.config import Configured, find_config, load_config
 from remuda.gateway.gateway import Gateway
@@ -22,19 +25,26 @@ from remuda.gateway.reach import own_mark, sweep_orphans
 from remuda.mcp import stdio
 from remuda.mcp.http import HttpFront
 from remuda.mcp.http_checks import LOOPBACK
-from remuda.mcp.listen import listening
+from remuda.runtime.serving import serving
 
 TOKEN = "REMUDA_GATEWAY_TOKEN"  # noqa: S105 - the name of the variable
+
+
+class Where(NamedTuple):
+    host: str
+    port: int
+    allow_host: tuple[str, ...] = ()
 
 
 @click.command()
 @click.option("--http", is_flag=True, help="Over streamable HTTP instead of stdin and stdout.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on.")
 @click.option("--port", default=0, help="With --http: the port; any free one unless said.")
+@click.option("--allow-host", multiple=True, help="With --http: a name by which clients may call this machine.")
 @click.option("--role", default="", help="What may be used is what agents of this role may use.")
 @click.option("--config", "given", type=click.Path(path_type=Path), help="The file of settings to use.")
 @click.option("--verbose", is_flag=True, help="Tell on stderr what happens.")
-def serve(http: bool, host: str, port: int, role: str, given: Path | None, verbose: bool) -> None:
+def serve(http: bool, role: str, given: Path | None, verbose: bool, **where: Any) -> None:
     """Serve the tool servers of the settings as one, to the MCP client that starts this.
 
     With --http any number of clients may come. They need the token of the variable REMUDA_GATEWAY_TOKEN; where that is
@@ -48,7 +58,7 @@ def serve(http: bool, host: str, port: int, role: str, given: Path | None, verbo
     configured = load_config(path)
     if role and role not in configured.gateway.roles:
         raise Invalid(f"gateway.roles.{role} is not in {path}", possible=sorted(configured.gateway.roles))
-    uvloop.run(_over_http(configured, role, host, port) if http else _over_stdio(configured, role))
+    uvloop.run(_over_http(configured, role, Where(**where)) if http else _over_stdio(configured, role))
 
 
 async def _over_stdio(configured: Configured, role: str) -> None:
@@ -59,7 +69,7 @@ async def _over_stdio(configured: Configured, role: str) -> None:
         await stdio.serve(gateway, stop=stop)
 
 
-async def _over_http(configured: Configured, role: str, host: str, port: int) -> None:
+async def _over_http(configured: Configured, role: str, where: Where) -> None:
     stop = _stopped()
     await asyncio.to_thread(sweep_orphans)
     token = os.environ.get(TOKEN, "") or secrets.token_urlsafe(24)
@@ -68,13 +78,25 @@ async def _over_http(configured: Configured, role: str, host: str, port: int) ->
         def door(given: str) -> Gateway | None:
             return gateway if hmac.compare_digest(given.encode(), token.encode()) else None
 
-        front = HttpFront(door, hosts=LOOPBACK | {host.lower()})
-        async with listening(front.routes(), host=host, port=port) as bound:
-            _banner(configured, gateway, f"http://{f'[{host}]' if ':' in host else host}:{bound}/mcp")
+        hosts = {where.host.lower(), *(name.lower() for name in where.allow_host)}
+        front = HttpFront(door, hosts=LOOPBACK | hosts)
+        listening = _listen(where.host, where.port)
+        async with serving(Starlette(routes=list(front.routes())), listening):
+            host = f"[{where.host}]" if ":" in where.host else where.host
+            _banner(configured, gateway, f"http://{host}:{listening.getsockname()[1]}/mcp")
             if not os.environ.get(TOKEN):
                 note(f"  token    {token}")
             await stop.wait()
             await front.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise EffectFailed(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+    listening.setblocking(False)
+    return listening
 
 
 def _stopped() -> asyncio.Event:

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "turn": ("turn", "The records of turns: list, show, verify, index, export, recover"),
     "hooks": ("hooks", "Let agents that you start by hand keep the same records"),
     "agents": ("agents", "List the programs that can run an agent, and how to get those that are missing"),
+    "gateway": ("gateway", "Tool servers that come on intent and leave after idle turns: serve, add, list, import …"),
     "doctor": ("doctor", "Check that all is well, and repair what is not"),
     "demo": ("demo", "Watch scripted agents at work, and a hard kill in the middle of it"),
     "version": ("version", "Say which version this is"),

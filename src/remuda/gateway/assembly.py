@@ -2,17 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from remuda.domain.errors import RemudaError
-from remuda.gateway.choice import Candidate, Choice, Choose, Offered, Tier
+from remuda.gateway.approvals import Approvals
 from remuda.gateway.clock import Counting
 from remuda.gateway.config import Configured, load_config, spell_files
 from remuda.gateway.fleet import Fleet
 from remuda.gateway.gateway import Gateway
+from remuda.gateway.intent import Chooser
 from remuda.gateway.ledger import Ledger
+from remuda.gateway.toollist import ToolList, recall
 
 log = logging.getLogger("remuda.gateway")
 
@@ -25,7 +27,8 @@ async def open_gateway(
 ) -> AsyncIterator[Gateway]:
     ledger = Ledger(configured.state, name)
     fleet = Fleet(configured, counting=counting, mark=mark, note=ledger.note)
-    gateway = Gateway(fleet, chooser(), role=role)
+    remember(fleet)
+    gateway = Gateway(fleet, Chooser(), role=role)
     gateway.listing = ledger.books.list
     async with ledger.keeping():
         watching = asyncio.create_task(reload(fleet))
@@ -37,13 +40,21 @@ async def open_gateway(
             await gateway.close()
 
 
-def chooser() -> Choose:
-    return _by_name
+def remember(fleet: Fleet) -> None:
+    """Have the tools of every start compared with those that were approved. Those are known before the first start, so
+    that an intent can find them and a call start their server."""
+    approvals = Approvals(fleet.configured.state)
 
+    def check(name: str, tools: ToolList) -> None:
+        approvals.check(name, tools, any_tools=fleet.configured.servers[name].any_tools)
 
-def _by_name(query: str, candidates: Iterable[Candidate]) -> Choice:
-    named = [Offered(each.name, 1.0, "it is named") for each in candidates if each.name in query.split()]
-    return Choice((Tier.NONE, Tier.CLEAR, Tier.CLOSE)[min(2, len(named))], tuple(named))
+    fleet.check = check
+    for name, server in fleet.servers.items():
+        try:
+            if server.tools is None and (kept := approvals.kept(name)) is not None:
+                server.tools = recall(name, kept.tools)
+        except RemudaError as error:  # told when it is started
+            log.warning("%s", error)
 
 
 async def reload(fleet: Fleet) -> None:
@@ -57,6 +68,7 @@ async def reload(fleet: Fleet) -> None:
         seen = now
         try:
             fleet.replace(await asyncio.to_thread(load_config, fleet.configured.path))
+            remember(fleet)
             log.info("the settings have changed: %d tool servers are known", len(fleet.servers))
         except RemudaError as error:
             log.warning("the settings have changed and cannot be used; the old ones stay: %s", error)

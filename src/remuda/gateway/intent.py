@@ -8,7 +8,7 @@ were set on one half of the intents of the benchmark and are measured on the oth
 from collections.abc import Sequence
 
 from remuda.gateway.choice import Candidate, Choice, Offered, Tier
-from remuda.gateway.ranking import Card, Fit, Index, card
+from remuda.gateway.ranking import Card, Fit, Index, card, tool_names
 from remuda.gateway.words import apart, words
 
 NAMED_AHEAD = 0.1  # how far the first must be ahead of the second, as a share of its score, when it is called by name
@@ -61,8 +61,7 @@ def why(fit: Fit, each: Card) -> str:
     """For the model: what the server is for, and what of the wish led to it."""
     about = each.candidate.settings.description.strip().splitlines()
     fitting = {word for word in fit.words if any(word in each.fields[field] for field in ("tools", "name", "keywords"))}
-    names = [str(tool.get("name") or "") for tool in each.candidate.tools]
-    telling = [name for name in names if fitting & set(words(apart(name)))][:MOST_TOOLS]
+    telling = [name for name in tool_names(each.candidate) if fitting & set(words(apart(name)))][:MOST_TOOLS]
     led = ", ".join(sorted(set(fit.words.values()))[:6])
     said = [about[0][:200] if about else "", f"tools: {', '.join(telling)}" if telling else "", f"fits: {led}"]
     return "; ".join(filter(None, said))

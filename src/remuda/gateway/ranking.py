@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from remuda.gateway.choice import Candidate
+from remuda.gateway.names import SEPARATOR
 from remuda.gateway.thesaurus import meant
-from remuda.gateway.words import apart, plain_words, stem, words
+from remuda.gateway.words import FILLER, apart, every_word, stem, words
 
 SATURATION, LENGTH = 1.2, 0.5  # k1 and b of BM25
 FIELDS: Mapping[str, float] = {"name": 6.0, "keywords": 6.0, "description": 3.0, "tools": 1.5, "prose": 0.4}
@@ -43,11 +44,17 @@ def card(candidate: Candidate) -> Card:
         "name": candidate.name,
         "keywords": " ".join(settings.keywords),
         "description": settings.description,
-        "tools": apart(" ".join(str(tool.get("name") or "") for tool in candidate.tools)),
+        "tools": apart(" ".join(tool_names(candidate))),
         "prose": _prose(candidate.tools),
     }
     fields = {field: Counter(words(text)) for field, text in texts.items()}
+    fields["name"] = Counter(map(stem, every_word(candidate.name)))  # a server may be called `one`
     return Card(candidate, fields, {field: counted.total() for field, counted in fields.items()})
+
+
+def tool_names(candidate: Candidate) -> list[str]:
+    """As the server calls them: with its own name before each they would all fit whatever names the server."""
+    return [str(tool.get("name") or "").removeprefix(candidate.name + SEPARATOR) for tool in candidate.tools]
 
 
 def _prose(tools: Sequence[Mapping[str, Any]]) -> str:
@@ -61,6 +68,7 @@ class Index:
     def __init__(self, cards: Sequence[Card]) -> None:
         self.cards = cards
         usual = {field: sum(each.lengths[field] for each in cards) / max(1, len(cards)) or 1.0 for field in FIELDS}
+        self._names = {word for each in cards for word in each.fields["name"]}
         self._postings: dict[str, list[tuple[int, float]]] = {}
         for number, each in enumerate(cards):
             for word, weight in _weights(each, usual).items():
@@ -68,7 +76,8 @@ class Index:
 
     def rank(self, wish: str) -> list[Fit]:
         """Every server that fits at all, the best first; equal ones in the order of their names."""
-        said = {stem(word): word for word in reversed(plain_words(wish)[:MOST_WORDS])}
+        spoken = [word for word in every_word(wish) if word not in FILLER or stem(word) in self._names]
+        said = {stem(word): word for word in reversed(spoken[:MOST_WORDS])}
         stands = {word: (weight, sake) for word, (weight, sake) in meant(wish).items() if word not in said}
         scores: dict[int, float] = {}
         fitting: dict[int, dict[str, str]] = {}

@@ -19,11 +19,7 @@ FILLER = frozenset(
 
 def words(text: str) -> list[str]:
     """The stems of a text's words, in order; `createPullRequest` is three."""
-    return [stem(word) for word in plain_words(text)]
-
-
-def plain_words(text: str) -> list[str]:
-    return [word for word in every_word(text) if word not in FILLER]
+    return [stem(word) for word in every_word(text) if word not in FILLER]
 
 
 def every_word(text: str) -> list[str]:

@@ -199,6 +199,7 @@ TEMPLATE = """\
 #   steering = ""              # told to the model once, when the server is started
 #   allow = ["*"]              # its tools
 #   deny = []
+#   any_tools = false          # take its tools as they come: a change of them needs no approval
 #   idle_turns = 5
 #   pinned = false             # never leaves for idleness
 #   enabled = true

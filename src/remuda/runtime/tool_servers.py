@@ -40,6 +40,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steering: str = ""  # told to the model once, when the server is started
     allow: tuple[str, ...] = ("*",)  # its tools, with * and ?
     deny: tuple[str, ...] = ()
+    any_tools: bool = False  # take its tools as they come: a change of them needs no approval
     idle_turns: int | None = None  # instead of the gateway's
     pinned: bool = False  # never leaves for idleness
     enabled: bool = True

@@ -1,0 +1,265 @@
+"""The gateway's commands. What speaks to a server is imported when it is used: the others only read and write files."""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from remuda.cli.call import width, write_out
+from remuda.cli.say import json_option, note, out, out_json
+from remuda.domain.errors import Invalid, Refused
+from remuda.gateway.approvals import Approvals, Kept
+from remuda.gateway.config import Configured, find_config, load_config, users_config
+from remuda.gateway.imports import PROGRAMS, Source, import_from, program_of, sources
+from remuda.gateway.writing import add_servers, section
+from remuda.runtime.tool_servers import ServerSettings
+from remuda.views.table import Column, table
+
+LATE = {"serve": "gateway_serve", "probe": "gateway_probe", "stats": "gateway_stats"}
+COLUMNS = (
+    Column("SERVER"),
+    Column("KIND"),
+    Column("TOOLS", right=True),
+    Column("TOKENS", right=True),
+    Column("STATE", elastic=True),
+    Column("ABOUT", elastic=True, optional=True),
+)
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Late(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *LATE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in LATE:
+            command: click.Command = getattr(import_module(f"remuda.cli.{LATE[cmd_name]}"), cmd_name)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+
+@click.command(cls=Late)
+def gateway() -> None:
+    """Tool servers that come on intent and leave after idle turns.
+
+    Servers stand in the project's remuda.toml or a gateway.toml; elsewhere in a gateway.toml of your own.
+    """
+
+
+def config_option(command: _F) -> _F:
+    option = click.option("--config", "given", type=click.Path(path_type=Path), help="The file of settings to use.")
+    return option(command)
+
+
+def configured(given: Path | None) -> Configured:
+    if given is not None and not given.is_file():
+        raise Invalid(f"there is no file {given}")
+    return load_config(find_config(Path.cwd(), given))
+
+
+def known(config: Configured, name: str) -> ServerSettings:
+    if name in config.faults:
+        raise Refused(f"{name}: {config.faults[name]}")
+    if name not in config.servers:
+        raise Refused(f"there is no server {name!r} in {config.path}", possible=sorted(config.servers))
+    return config.servers[name]
+
+
+# --- add ---
+
+
+@gateway.command(context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("--url", default="", help="The address of a server that runs elsewhere, instead of a command.")
+@click.option("--sse", is_flag=True, help="With --url: it speaks the older transport.")
+@click.option("--env", "-e", multiple=True, metavar="NAME=VALUE", help="A variable; ${env:NAME} refers to your own.")
+@click.option(
+    "--header", multiple=True, metavar="NAME=VALUE", help="With --url: a header, with references as in --env."
+)
+@click.option("--keyword", "-k", multiple=True, help="A word by which an intent finds it.")
+@click.option("--about", default="", help="What it is for, in a sentence.")
+@click.option("--user", is_flag=True, help="In your own gateway.toml rather than the project's settings.")
+@config_option
+@json_option
+def add(name: str, command: Sequence[str], user: bool, given: Path | None, as_json: bool, **fields: Any) -> None:
+    """Add a tool server: remuda gateway add git -- uvx mcp-server-git"""
+    path = users_config() if user else find_config(Path.cwd(), given)
+    server = ServerSettings(
+        command=tuple(command),
+        url=fields["url"],
+        transport="sse" if fields["sse"] else None,
+        env=_pairs(fields["env"]),
+        headers=_pairs(fields["header"]),
+        keywords=tuple(fields["keyword"]),
+        description=fields["about"],
+    )
+    add_servers(path, {name: server})
+    if as_json:
+        out_json({"added": name, "path": str(path)})
+    else:
+        out(f"{name} stands in {path}; `remuda gateway probe {name}` tries it")
+
+
+def _pairs(given: Sequence[str]) -> dict[str, str]:
+    pairs = [each.partition("=") for each in given]
+    for name, equals, _ in pairs:
+        if not equals or not name:  # not shown: it may be a secret
+            raise Invalid("a variable or header is written NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+# --- list, validate ---
+
+
+@gateway.command("list")
+@config_option
+@json_option
+def list_(given: Path | None, as_json: bool) -> None:
+    """List the servers, with the tools and tokens of those that were started before."""
+    config = configured(given)
+    rows = [_row(config, name) for name in sorted({*config.servers, *config.faults})]
+    if as_json:
+        out_json({"path": str(config.path), "servers": rows})
+    elif not rows:
+        out(f"no tool servers in {config.path}; `remuda gateway add` and `import` add some")
+    else:
+        cells = [[str(row[key] if row[key] is not None else "") for key in _SHOWN] for row in rows]
+        write_out(table(COLUMNS, cells, width=width() or None).encode())
+
+
+_SHOWN = ("name", "kind", "tools", "tokens", "state", "about")
+
+
+def _row(config: Configured, name: str) -> dict[str, Any]:
+    server = config.servers.get(name)
+    kept, state = _kept(config, name)
+    if server is None:
+        state = config.faults[name]
+    elif not server.enabled:
+        state = "off"
+    return {
+        "name": name,
+        "kind": server.kind if server else "",
+        "tools": len(kept.tools) if kept else None,
+        "tokens": kept.tokens if kept else None,
+        "state": state,
+        "about": server.description if server else "",
+    }
+
+
+def _kept(config: Configured, name: str) -> tuple[Kept | None, str]:
+    approvals = Approvals(config.state)
+    try:
+        if approvals.offered(name) is not None:
+            return approvals.kept(name), "changed: see `remuda gateway approve`"
+        kept = approvals.kept(name)
+    except Refused as error:
+        return None, error.message
+    return kept, "ready" if kept else "not started yet"
+
+
+@gateway.command()
+@config_option
+@json_option
+def validate(given: Path | None, as_json: bool) -> int:
+    """Check the settings, and that every secret they refer to is there. Nothing is started."""
+    config = configured(given)
+    faults = dict(config.faults)
+    for name in config.servers:
+        try:
+            config.resolve(name)
+        except Invalid as error:
+            faults[name] = error.message
+    if as_json:
+        out_json({"path": str(config.path), "servers": sorted(config.servers), "faults": faults})
+    else:
+        for name, why in sorted(faults.items()):
+            out(f"{name}: {why}")
+        good = len(set(config.servers) - set(faults))
+        out(f"{good} of {len({*config.servers, *config.faults})} servers in {config.path} are well")
+    return 2 if faults else 0
+
+
+# --- import ---
+
+
+@gateway.command("import")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--from", "program", type=click.Choice(list(PROGRAMS)), help="Whose settings they are.")
+@click.option("--only", multiple=True, metavar="NAME", help="Take this server only; may be given more than once.")
+@click.option("--dry-run", is_flag=True, help="Show what would be added, and add nothing.")
+@click.option("--user", is_flag=True, help="Into your own gateway.toml rather than the project's settings.")
+@config_option
+@json_option
+def import_(file: Path | None, program: str | None, given: Path | None, as_json: bool, **options: Any) -> None:
+    """Take over the servers of Claude, Codex, Gemini, Cursor or VS Code.
+
+    Without a file, those of all of them that are found in this project and in your home. Secrets are not copied.
+    """
+    path = users_config() if options["user"] else find_config(Path.cwd(), given)
+    there = load_config(path)
+    taken: dict[str, ServerSettings] = {}
+    notes: list[str] = []
+    for source in _sources(file, program):
+        found = import_from(source, Path.cwd())
+        notes += found.notes
+        for name, server in found.servers.items():
+            if options["only"] and name not in options["only"]:
+                continue
+            if name in taken or name in there.servers:
+                notes.append(f"{name} of {source.path} was left out: there is one of that name already")
+            else:
+                taken[name] = server
+    if not options["dry_run"] and taken:
+        add_servers(path, taken)
+    if as_json:
+        out_json({"path": str(path), "added": sorted(taken), "notes": notes, "dry_run": options["dry_run"]})
+        return
+    for each in notes:
+        note(each)
+    if options["dry_run"]:
+        out("\n".join(section(name, server) for name, server in taken.items()).rstrip())
+    else:
+        out(f"{len(taken)} servers were added to {path}" + (f": {', '.join(taken)}" if taken else ""))
+
+
+def _sources(file: Path | None, program: str | None) -> list[Source]:
+    if file is not None:
+        if not file.is_file():
+            raise Invalid(f"there is no file {file}")
+        return [Source(program or program_of(file), file)]
+    found = sources(Path.cwd(), Path.home(), program or "")
+    if not found:
+        raise Refused(f"no settings of {program or ' or '.join(PROGRAMS)} were found here or in your home; name a file")
+    return found
+
+
+# --- approve ---
+
+
+@gateway.command()
+@click.argument("name")
+@click.option("--show", is_flag=True, help="Show what has changed, and approve nothing.")
+@config_option
+@json_option
+def approve(name: str, show: bool, given: Path | None, as_json: bool) -> None:
+    """Take the tools of a server that has changed them since they were last approved."""
+    config = configured(given)
+    known(config, name)
+    approvals = Approvals(config.state)
+    offered = approvals.offered(name)
+    if show and offered is not None:
+        before = approvals.kept(name)
+        old = {str(tool.get("name")): tool for tool in before.tools} if before else {}
+        changed = [tool for tool in offered.tools if old.get(str(tool.get("name"))) != tool]
+        out_json({"server": name, "tools": changed, "were": [old.get(str(tool.get("name"))) for tool in changed]})
+        return
+    difference = approvals.approve(name)
+    if as_json:
+        out_json({"approved": name, **difference._asdict()})
+    else:
+        out(f"the tools of {name} are approved as they are now ({difference.in_words()})")

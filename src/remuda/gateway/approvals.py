@@ -1,0 +1,129 @@
+"""The tools of each server as they were first seen, or last approved by a person: kept, and compared at every start.
+
+A server that is started again and again is given as many chances to come back with other tools than those that were
+looked at. What it says first is taken at its word; whatever it says later must be the same, to the letter of each name,
+description and schema, or it is refused until someone has said `remuda gateway approve`.
+"""
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from remuda.domain.errors import Refused
+from remuda.gateway.toollist import ToolList
+
+log = logging.getLogger("remuda.gateway")
+
+DEFINES = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+MOST_NAMED = 5  # tools in a message
+
+
+class Kept(msgspec.Struct, frozen=True):
+    tools: tuple[dict[str, Any], ...]
+    digests: dict[str, str]  # by tool
+    tokens: int = 0
+    at: float = 0.0
+
+
+class Difference(NamedTuple):
+    changed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def in_words(self) -> str:
+        parts = {"changed": self.changed, "new": self.added, "gone": self.removed}
+        return "; ".join(f"{what}: {_some(names)}" for what, names in parts.items() if names)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(name[:80] for name in names[:MOST_NAMED]) + more
+
+
+def digest(tool: Mapping[str, Any]) -> str:
+    defining = {key: tool[key] for key in DEFINES if key in tool}
+    return hashlib.sha256(msgspec.json.encode(defining, order="sorted")).hexdigest()
+
+
+def digests(tools: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """By name; two tools of one name are one that no digest can hide behind."""
+    found: dict[str, str] = {}
+    for tool in tools:
+        name = str(tool.get("name"))
+        found[name] = f"{found[name]} {digest(tool)}" if name in found else digest(tool)
+    return found
+
+
+def compare(before: Mapping[str, str], now: Mapping[str, str]) -> Difference:
+    return Difference(
+        changed=tuple(sorted(name for name in before.keys() & now.keys() if before[name] != now[name])),
+        added=tuple(sorted(now.keys() - before.keys())),
+        removed=tuple(sorted(before.keys() - now.keys())),
+    )
+
+
+class Approvals:
+    """One folder: NAME.json is what was approved, NAME.offered.json what the server would rather have."""
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / "tools"
+
+    def kept(self, server: str) -> Kept | None:
+        return self._read(f"{server}.json")
+
+    def offered(self, server: str) -> Kept | None:
+        return self._read(f"{server}.offered.json")
+
+    def check(self, server: str, tools: ToolList, *, any_tools: bool = False) -> None:
+        """Refused where they are not those that were approved; kept where these are the first."""
+        now = Kept(tuple(dict(each) for each in tools.told), digests(tools.told), tools.tokens, time.time())
+        before = self.kept(server)
+        if before is None or any_tools:
+            self._write(f"{server}.json", now)
+            return
+        difference = compare(before.digests, now.digests)
+        if not any(difference):
+            return
+        self._write(f"{server}.offered.json", now)
+        raise Refused(
+            f"the tools of {server!r} are not those that were approved ({difference.in_words()}); it stays shut until "
+            f"a person has looked at them and said `remuda gateway approve {server}`"
+        )
+
+    def approve(self, server: str) -> Difference:
+        offered = self.offered(server)
+        if offered is None:
+            raise Refused(f"{server!r} has no other tools than those that are approved; there is nothing to approve")
+        before = self.kept(server)
+        self._write(f"{server}.json", offered)
+        (self._folder / f"{server}.offered.json").unlink(missing_ok=True)
+        return compare(before.digests if before else {}, offered.digests)
+
+    def _read(self, name: str) -> Kept | None:
+        try:
+            return msgspec.json.decode((self._folder / name).read_bytes(), type=Kept)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            raise Refused(
+                f"{self._folder / name} cannot be read ({error}), so nobody can tell whether its tools are those that "
+                "were approved; remove the file to take them as they come next"
+            ) from error
+
+    def _write(self, name: str, kept: Kept) -> None:
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            beside = self._folder / f".{name}.{os.getpid()}"
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(kept))
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self._folder / name)
+        except OSError as error:
+            log.warning("the tools of a server cannot be kept, so changes of them go unseen: %s", error)

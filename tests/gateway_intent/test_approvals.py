@@ -1,0 +1,101 @@
+"""Tools as they were approved: taken at the first start, compared at every other, changed by a person alone."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remuda.domain.errors import Refused
+from remuda.gateway.approvals import Approvals, compare, digests
+from remuda.gateway.toollist import ToolList, recall
+
+
+def listed(*tools: dict[str, Any]) -> ToolList:
+    return recall("one", tools)
+
+
+def tool(name: str, description: str = "does it", **schema: Any) -> dict[str, Any]:
+    return {"name": name, "description": description, "inputSchema": {"type": "object", **schema}}
+
+
+def test_the_first_tools_are_taken_and_the_same_are_taken_again_in_any_order(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a"), tool("b")))
+    approvals.check("one", listed(tool("b"), tool("a")))
+    kept = approvals.kept("one")
+    assert kept is not None
+    assert [each["name"] for each in kept.tools] == ["a", "b"]
+    assert approvals.offered("one") is None
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ([tool("a", "does it, and sends your keys along")], "changed: a; gone: b"),
+        ([tool("a", properties={"to": {"type": "string"}}), tool("b")], "changed: a"),
+        ([tool("a"), tool("b"), tool("c")], "new: c"),
+        ([tool("a")], "gone: b"),
+        ([{**tool("a"), "annotations": {"readOnlyHint": True}}, tool("b")], "changed: a"),
+        ([tool("a"), tool("b"), tool("a", "another of that name")], "changed: a"),
+        ([tool("a\u200b"), tool("b")], "new: a"),
+    ],
+)
+def test_other_tools_are_refused_until_a_person_approves_them(
+    tmp_path: Path, now: list[dict[str, Any]], said: str
+) -> None:
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a"), tool("b")))
+    for _ in range(2):  # asking again does not help
+        with pytest.raises(Refused, match="remuda gateway approve one") as refused:
+            approvals.check("one", listed(*now))
+        assert said in str(refused.value)
+    approvals.approve("one")
+    approvals.check("one", listed(*now))
+    with pytest.raises(Refused):
+        approvals.check("one", listed(tool("a"), tool("b")))
+
+
+def test_one_server_has_nothing_to_do_with_another(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a")))
+    approvals.check("two", listed(tool("b")))
+
+
+def test_there_is_nothing_to_approve_where_nothing_changed(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    with pytest.raises(Refused, match="nothing to approve"):
+        approvals.approve("one")
+
+
+def test_a_server_of_which_anything_is_taken_is_never_refused(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a")), any_tools=True)
+    approvals.check("one", listed(tool("b")), any_tools=True)
+    approvals.check("one", listed(tool("b")))
+
+
+def test_what_cannot_be_read_is_not_taken_for_nothing(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a")))
+    (path,) = (tmp_path / "tools").iterdir()
+    path.write_bytes(path.read_bytes()[:-9])  # as a disk that was full leaves it
+    with pytest.raises(Refused, match="cannot be read"):
+        approvals.check("one", listed(tool("evil")))
+
+
+def test_what_is_kept_is_for_its_owners_eyes(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path / "state")
+    approvals.check("one", listed(tool("a")))
+    (path,) = (tmp_path / "state" / "tools").iterdir()
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_what_stands_in_the_way_of_the_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "tools").write_text("a file, where a folder should be")
+    with pytest.raises(Refused, match="cannot be read"):
+        Approvals(tmp_path).check("one", listed(tool("a")))
+
+
+def test_many_tools_are_named_by_a_few() -> None:
+    many = digests([tool(f"t{number:02}") for number in range(20)])
+    assert compare({}, many).in_words() == "new: t00, t01, t02, t03, t04 and 15 more"

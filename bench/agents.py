@@ -1,4 +1,4 @@
-"""Agents: lines through the codec, two hundred live children, what a turn costs over a bare pipe.
+"""Agents: lines through the codec, two hundred live children.
 
 The children run in a process of their own for each round, so that memory and threads are of this one thing. The peer
 is what anybody would write first: asyncio's `create_subprocess_exec`, and `terminate` and `wait` at the end. It starts
@@ -14,32 +14,26 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
+from bench.bare import AcpPipe, start_pipe
 from bench.figure import Figure, interleaved, median, spread
 from remuda.agents import Answered, Asked, Launch, Session, scripted
 from remuda.agents.acp import AcpSession
 from remuda.agents.catalog import backend
-from remuda.domain.commands import SpawnAgent
-from remuda.domain.events import TurnEnded
-from remuda.runtime.compose import open_runtime
-from remuda.runtime.place import make_place
-from remuda.runtime.runtime import Runtime
 
 CHILDREN = 200
 AT_ONCE = 8  # starts; more of them only wait for each other
 LINES = 20_000
-TURNS = 40
 SCRIPTED = (sys.executable, "-I", "-S", str(Path(scripted.__file__).parent))
 
 
 def figures() -> list[Figure]:
-    return [codec(), *children(), *turn_overhead("scripted", acp_pipe(SCRIPTED))]
+    return [codec(), *children()]
 
 
 # --- lines ---
@@ -189,7 +183,7 @@ async def open_ours(folder: Path, number: int) -> Session:
 
 
 async def open_plain(folder: Path, _: int) -> asyncio.subprocess.Process:
-    pipe = Pipe(await start_pipe((*SCRIPTED, "--memory", str(folder / "memory")), folder))
+    pipe = AcpPipe(await start_pipe((*SCRIPTED, "--memory", str(folder / "memory")), folder))
     await pipe.open(folder)
     return pipe.process
 
@@ -202,103 +196,3 @@ async def end_plain(process: asyncio.subprocess.Process) -> None:
 def resident() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-# --- the bare pipe ---
-
-
-class Pipe:
-    """The least that speaks ACP: no supervision, no record, nothing understood but the answers."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self._asked = 0
-        self._session = ""
-
-    async def open(self, folder: Path) -> None:
-        await self.call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
-        opened = await self.call("session/new", {"cwd": str(folder), "mcpServers": []})
-        self._session = opened["sessionId"]
-
-    async def turn(self, text: str) -> None:
-        await self.call("session/prompt", {"sessionId": self._session, "prompt": [{"type": "text", "text": text}]})
-
-    async def call(self, method: str, params: dict[str, Any]) -> Any:
-        assert self.process.stdin
-        assert self.process.stdout
-        self._asked += 1
-        request = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
-        self.process.stdin.write(json.dumps(request).encode() + b"\n")
-        while line := await self.process.stdout.readline():
-            message = json.loads(line)
-            if message.get("id") == self._asked and "method" not in message:
-                return message["result"]
-        raise EOFError(f"the agent ended in the middle of {method}")
-
-
-async def start_pipe(argv: Sequence[str], folder: Path) -> asyncio.subprocess.Process:
-    pipe = subprocess.PIPE
-    return await asyncio.create_subprocess_exec(*argv, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, limit=2**24)
-
-
-Turn = Callable[[str], Awaitable[None]]
-Bare = Callable[[Path], AbstractAsyncContextManager[Turn]]
-
-
-def acp_pipe(argv: Sequence[str]) -> Bare:
-    """A conversation over a bare pipe with any program that speaks ACP."""
-
-    @asynccontextmanager
-    async def bare(folder: Path) -> AsyncIterator[Turn]:
-        pipe = Pipe(await start_pipe(argv, folder))
-        await pipe.open(folder)
-        yield pipe.turn
-        await end_plain(pipe.process)
-
-    return bare
-
-
-# --- a turn ---
-
-
-def turn_overhead(name: str, bare: Bare, prompt: str = "Good morning.") -> list[Figure]:
-    """What our whole stack adds to a turn: from the message at the door to the durable end of the turn, against the
-    same prompt to the same program over a bare pipe. `name` is the backend's in the catalog."""
-    ours, theirs = uvloop.run(taking_turns(name, bare, prompt))
-    added = [(a - b) * 1000 for a, b in zip(ours, theirs, strict=True)]
-    peer = (
-        f"the same turns over a bare pipe: {median(theirs) * 1000:.2f} ms; through Remuda: {median(ours) * 1000:.2f} ms"
-    )
-    value = median(added)
-    return [Figure(f"agents.turn_overhead_{name}", value, "ms", spread(added), peer, "≤ 30 ms", value <= 30)]
-
-
-async def taking_turns(name: str, bare: Bare, prompt: str) -> tuple[list[float], list[float]]:
-    with tempfile.TemporaryDirectory(prefix="remuda-bench-") as made:
-        folder = Path(made)
-        make_place(folder)
-        async with open_runtime(folder) as runtime, bare(folder) as bare_turn:
-            await runtime.spawn(SpawnAgent("worker", name, "bench"))
-            ours: list[float] = []
-            theirs: list[float] = []
-            for _ in range(TURNS + 1):
-                ours.append(await seconds(through(runtime, prompt)))
-                theirs.append(await seconds(bare_turn(prompt)))
-            return ours[1:], theirs[1:]  # the first waits for the session to start
-
-
-async def seconds(turn: Awaitable[None]) -> float:
-    began = time.perf_counter()
-    await turn
-    return time.perf_counter() - began
-
-
-async def through(runtime: Runtime, prompt: str) -> None:
-    """Send it, and follow the log as any reader of it would until the turn's end stands there."""
-    seq = (await runtime.send("bench", prompt)).seq
-    while True:
-        for record in await runtime.store.read(seq, 100):
-            seq = record.seq
-            if isinstance(record.event, TurnEnded):
-                return
-        await asyncio.sleep(0.0005)

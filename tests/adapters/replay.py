@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from remuda.agents import ModelCall, Retry, Text, Thought, ToolCall, TurnResult, Update, claude_codec, codex_codec
+from remuda.agents import Hook, ModelCall, Retry, Text, Thought, ToolCall, TurnResult, Update, claude_codec, codex_codec
 from remuda.agents.claude_wire import Result, decode
 from remuda.agents.codex_codec import Opened, Params, read
 from remuda.agents.jsonrpc import Notice, RpcResult
@@ -30,6 +30,9 @@ class Heard:
 
     def calls(self) -> list[ModelCall]:
         return [each for each in self.updates if isinstance(each, ModelCall)]
+
+    def hooks(self) -> list[Hook]:
+        return [each for each in self.updates if isinstance(each, Hook)]
 
     def retries(self) -> list[Retry]:
         return [each for each in self.updates if isinstance(each, Retry)]

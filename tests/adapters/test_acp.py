@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Recorder, alive, allow_all, launch_in, until
+from adapters.agent_kit import WITHIN, Recorder, Undecided, alive, allow_all, launch_in, until
 from remuda.agents import Answered, Asked, McpServer, Text, ToolCall, TurnResult, Wire
 from remuda.agents.acp import AcpSession, open_session
 from remuda.agents.quirks import PLAIN, Quirks
@@ -340,6 +340,29 @@ def test_a_tool_is_heard_of_when_the_agent_asks_for_it_and_the_question_has_its_
     asyncio.run(story())
     assert questions == [Asked("write_file__1", "write_file", "", ("/a",), "Writing")]
     assert heard.tools() == [ToolCall("write_file__1", "write_file", "started")]
+
+
+def test_a_question_that_is_open_when_the_turn_is_cancelled_is_answered_so_and_nobody_thinks_about_it_longer(
+    tmp_path: Path,
+) -> None:
+    heard, person = Recorder(), Undecided()
+    asking = {"id": "q", "method": "session/request_permission", "params": {"options": [], "toolCall": {}}}
+
+    async def story() -> TurnResult:
+        argv = puppet(session__prompt=[asking], answer=[{"id": 3, "result": {"stopReason": "cancelled"}}])
+        session = await open_session(argv, launch_in(tmp_path), heard, person, WITHIN)
+        turn = asyncio.create_task(session.prompt("go"))
+        await until(lambda: person.asked == 1)
+        await session.cancel()
+        async with asyncio.timeout(WITHIN):
+            result = await turn
+        await session.end(gentle=False)
+        return result
+
+    assert asyncio.run(story()).failure is Failure.CANCELLED
+    assert person.withdrawn == 1
+    last = json.loads(heard.lines("remuda")[-1])
+    assert (last["id"], last["result"]) == ("q", {"outcome": {"outcome": "cancelled"}})
 
 
 def test_replayed_history_is_not_new_output(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.agent_kit import Recorder, allow_all, launch_in
-from remuda.agents import McpServer
+from remuda.agents import Backend, McpServer
 from remuda.agents.catalog import CATALOG, Custom, Row, backend, backends, prepare, with_custom
 from remuda.domain.errors import AgentFault, Invalid
 from remuda.domain.failure import Failure
@@ -163,3 +163,19 @@ def test_another_command_for_a_known_agent_keeps_what_is_known_of_it() -> None:
 
 async def _start(name: str, folder: Path, heard: Recorder) -> None:
     await backend(name)(launch_in(folder, options=(("playbok", "x"),)), heard, allow_all)
+
+
+def test_another_command_for_an_agent_with_a_protocol_of_its_own_is_the_one_that_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", os.defpath)
+    mine = tmp_path / "my-claude"
+    mine.write_text('#!/bin/sh\necho "it is mine: $1 $2" >&2\nexit 7\n')
+    mine.chmod(0o755)
+    start = backends(with_custom({"claude": Custom((str(mine), "--mine"))}))("claude")
+    with pytest.raises(AgentFault, match="it is mine: --mine -p"):
+        asyncio.run(_open(start, tmp_path))
+
+
+async def _open(start: Backend, folder: Path) -> None:
+    await start(launch_in(folder, backend="claude"), Recorder(), allow_all)

@@ -15,6 +15,7 @@ from remuda.domain.errors import AgentFault, Conflict, Invalid
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
 
+CLAUDE = ("claude",)
 READY = {"type": "control_response", "response": {"subtype": "success", "request_id": "1"}}
 DONE = {"type": "result", "subtype": "success", "is_error": False, "stop_reason": "end_turn"}
 
@@ -39,7 +40,7 @@ def launched(
 
 def one_turn(launch: Launch, heard: Recorder | None = None, ask: Any = allow_all) -> TurnResult:
     async def story() -> TurnResult:
-        session = await open_session(launch, heard or Recorder(), ask, patience=WITHIN)
+        session = await open_session(CLAUDE, launch, heard or Recorder(), ask, patience=WITHIN)
         try:
             async with asyncio.timeout(WITHIN):
                 return await session.prompt("go")
@@ -134,7 +135,7 @@ def test_a_question_is_taken_back_when_the_program_says_so(tmp_path: Path) -> No
 
     async def story() -> None:
         launch = launched(tmp_path, start=[READY, gone], user=[asks()])
-        session = await open_session(launch, heard, asking, patience=WITHIN)
+        session = await open_session(CLAUDE, launch, heard, asking, patience=WITHIN)
         turn = asyncio.create_task(session.prompt("go"))
         await until(lambda: asking.asked == 1)
         await session.cancel()
@@ -163,7 +164,7 @@ def test_a_conversation_that_the_program_begins_afresh_is_the_one_to_resume(tmp_
     init = {"type": "system", "subtype": "init", "session_id": "another"}
 
     async def story() -> str:
-        session = await open_session(launched(tmp_path, user=[init, DONE]), Recorder(), allow_all)
+        session = await open_session(CLAUDE, launched(tmp_path, user=[init, DONE]), Recorder(), allow_all)
         await session.prompt("/clear")
         await session.end(gentle=False)
         return session.ref
@@ -176,7 +177,7 @@ def test_a_program_that_does_not_answer_is_given_up_and_killed(tmp_path: Path) -
     launch = launched(tmp_path, start=[])
 
     async def story() -> None:
-        opening = asyncio.create_task(open_session(launch, heard, allow_all, patience=1.5))
+        opening = asyncio.create_task(open_session(CLAUDE, launch, heard, allow_all, patience=1.5))
         await until(lambda: bool(heard.lines("stderr")) or opening.done())
         await opening
 
@@ -193,7 +194,7 @@ def test_a_program_that_refuses_to_start_says_why(tmp_path: Path) -> None:
 
 def test_one_session_runs_one_turn_at_a_time_and_knows_when_it_is_over(tmp_path: Path) -> None:
     async def story() -> None:
-        session: ClaudeSession = await open_session(launched(tmp_path, user=[]), Recorder(), allow_all)
+        session: ClaudeSession = await open_session(CLAUDE, launched(tmp_path, user=[]), Recorder(), allow_all)
         first = asyncio.create_task(session.prompt("one"))
         await asyncio.sleep(0)
         with pytest.raises(Conflict):
@@ -212,14 +213,14 @@ def test_one_session_runs_one_turn_at_a_time_and_knows_when_it_is_over(tmp_path:
 
 
 def argv_of(folder: Path, ref: str = "new", **fields: Any) -> tuple[list[str], dict[str, str]]:
-    argv, env = command(launched(folder, **fields), ref)
+    argv, env = command(CLAUDE, launched(folder, **fields), ref)
     return list(argv), env
 
 
 def test_it_is_started_with_what_the_launch_says(tmp_path: Path) -> None:
     options = (("base_url", "http://127.0.0.1:1"), ("permission_mode", "acceptEdits"), ("max_retries", "0"))
     argv, env = argv_of(tmp_path, model="big", instructions="--be brief", options=options)
-    assert argv[0] == str(tmp_path / "bin" / "claude")
+    assert argv[0] == "claude"
     assert argv[argv.index("--model") + 1] == "big"
     assert "--append-system-prompt=--be brief" in argv
     assert argv[argv.index("--session-id") + 1] == "new"

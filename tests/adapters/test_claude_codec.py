@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.replay import Heard, recorded, replay_claude
-from remuda.agents import ModelCall, Retry, Text, Thought, ToolCall, Update
+from remuda.agents import Hook, ModelCall, Retry, Text, Thought, ToolCall, Update
 from remuda.agents.claude_codec import Reading, verdict
 from remuda.agents.claude_wire import Result, System, decode
 from remuda.domain.errors import AgentFault
@@ -310,3 +310,59 @@ def test_no_order_of_lines_makes_the_reading_do_anything_but_answer_or_fault(lin
     heard.updates.extend(reading.give_up())
     assert [call.number for call in heard.calls()] == list(range(1, len(heard.calls()) + 1))
     assert all(min(call.usage.input_tokens, call.usage.output_tokens) >= 0 for call in heard.calls())
+
+
+# Hooks
+
+
+def test_hooks_are_heard_and_a_prompt_that_one_of_them_stopped_is_no_success() -> None:
+    heard = replay_claude("claude.hooked")
+    assert heard.hooks() == [
+        Hook("SessionStart:startup", "passed", "hello"),
+        Hook("UserPromptSubmit", "passed"),
+        Hook("PreToolUse:Bash", "passed"),
+        Hook("PostToolUse:Bash", "failed", "it exited with code 1"),
+        Hook("PreToolUse:Bash", "blocked", "not this word"),
+        Hook("PreToolUse:Write", "blocked", "no"),
+        Hook("PreToolUse:Write", "passed"),
+        Hook("UserPromptSubmit", "blocked", "not this prompt"),
+        Hook("UserPromptSubmit", "passed"),
+    ]
+    assert [(turn.outcome, turn.failure) for turn in heard.turns] == [
+        (Outcome.COMPLETED, None),
+        (Outcome.FAILED, Failure.REFUSED),
+        (Outcome.COMPLETED, None),
+    ]
+    assert "not this prompt" in heard.turns[1].error
+    assert heard.tools()[2:] == [("Bash", "started"), ("Bash", "failed"), ("Write", "started"), ("Write", "failed")]
+
+
+@pytest.mark.parametrize(
+    ("event", "said", "status", "text"),
+    [
+        ("Stop", {"exit_code": 2, "stderr": "go on"}, "blocked", "go on"),
+        ("PostToolUse", {"exit_code": 2, "stderr": "too late"}, "failed", "too late"),
+        ("Stop", {"stdout": '{"decision": "block", "reason": "go on"}'}, "blocked", "go on"),
+        ("PreToolUse", {"stdout": '{"continue": false, "stopReason": "enough"}'}, "blocked", "enough"),
+        ("PreToolUse", {"stdout": '{"decision": "approve"}'}, "passed", '{"decision": "approve"}'),
+        ("PreToolUse", {"stdout": '{"continue": "perhaps"}'}, "passed", '{"continue": "perhaps"}'),
+        ("PreToolUse", {"stdout": "[1"}, "passed", "[1"),
+        ("PreToolUse", {"outcome": "cancelled", "exit_code": None}, "failed", "it exited with code None"),
+    ],
+)
+def test_a_hook_forbids_by_its_code_or_by_what_it_writes(
+    event: str, said: dict[str, Any], status: str, text: str
+) -> None:
+    line: dict[str, Any] = {"type": "system", "subtype": "hook_response", "hook_event": event, "hook_name": event}
+    line |= {"exit_code": 0, "outcome": "success", **said}
+    assert read(Reading(), line) == [Hook(event, status, text)]  # type: ignore[arg-type]
+
+
+def test_a_prompt_that_was_stopped_by_a_hook_which_nobody_heard_is_no_success_either() -> None:
+    blocked = {"type": "system", "subtype": "informational", "prompt_submit_outcome": {"kind": "blocked_by_hook"}}
+    reading = Reading()
+    read(reading, blocked)
+    said = decode(json.dumps(result()))
+    assert isinstance(said, Result)
+    assert reading.end_turn(said, now=0.0)[0].error == "a hook did not let the prompt through: it did not say why"
+    assert reading.end_turn(said, now=0.0)[0].outcome is Outcome.COMPLETED

@@ -17,6 +17,7 @@ from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
 
 WELCOME = {"id": "asked", "result": {}}
+CODEX = ("codex",)
 OPENED = {"id": "asked", "result": {"thread": {"id": "ours"}, "model": "big"}}
 STARTED = {"id": "asked", "result": {"turn": {"id": "t1", "status": "inProgress"}}}
 
@@ -45,7 +46,7 @@ def launched(
 
 def one_turn(launch: Launch, heard: Recorder | None = None, ask: Any = allow_all) -> TurnResult:
     async def story() -> TurnResult:
-        session = await open_session(launch, heard or Recorder(), ask, patience=WITHIN)
+        session = await open_session(CODEX, launch, heard or Recorder(), ask, patience=WITHIN)
         try:
             async with asyncio.timeout(WITHIN):
                 return await session.prompt("go")
@@ -138,7 +139,7 @@ def test_a_question_is_taken_back_when_the_program_says_so(tmp_path: Path) -> No
 
     async def story() -> None:
         launch = launched(tmp_path, [STARTED, question], {"turn/interrupt": gone})
-        session = await open_session(launch, heard, asking, patience=WITHIN)
+        session = await open_session(CODEX, launch, heard, asking, patience=WITHIN)
         turn = asyncio.create_task(session.prompt("go"))
         await until(lambda: asking.asked == 1)
         await session.cancel()
@@ -156,7 +157,7 @@ def test_a_cancel_before_the_turn_has_begun_is_sent_when_it_has(tmp_path: Path) 
     begun = notice("turn/started", turn={"id": "t1", "status": "inProgress"})
 
     async def story() -> TurnResult:
-        session = await open_session(launched(tmp_path, [STARTED, begun], table), heard, allow_all)
+        session = await open_session(CODEX, launched(tmp_path, [STARTED, begun], table), heard, allow_all)
         turn = asyncio.create_task(session.prompt("go"))
         await asyncio.sleep(0)
         await session.cancel()
@@ -176,7 +177,7 @@ def test_a_turn_can_be_steered_only_while_it_runs(tmp_path: Path) -> None:
     table: dict[str, list[Any]] = {"turn/steer": [{"id": "asked", "result": {"turnId": "t1"}}, completed()]}
 
     async def story() -> None:
-        session = await open_session(launched(tmp_path, [STARTED, said("Going.")], table), heard, allow_all)
+        session = await open_session(CODEX, launched(tmp_path, [STARTED, said("Going.")], table), heard, allow_all)
         with pytest.raises(Conflict):
             await session.steer("left")
         turn = asyncio.create_task(session.prompt("go"))
@@ -207,7 +208,7 @@ def test_a_conversation_is_resumed_or_forked_or_begun_anew(
     heard = Recorder()
 
     async def story() -> str:
-        session = await open_session(launched(tmp_path, table=table, resume="old", fork=fork), heard, allow_all)
+        session = await open_session(CODEX, launched(tmp_path, table=table, resume="old", fork=fork), heard, allow_all)
         await session.end(gentle=False)
         return session.ref
 
@@ -237,7 +238,7 @@ def test_a_program_that_does_not_answer_is_given_up_and_killed(tmp_path: Path) -
     launch = launched(tmp_path, table={"initialize": []})
 
     async def story() -> None:
-        opening = asyncio.create_task(open_session(launch, heard, allow_all, patience=1.5))
+        opening = asyncio.create_task(open_session(CODEX, launch, heard, allow_all, patience=1.5))
         await until(lambda: bool(heard.lines("stderr")) or opening.done())
         await opening
 
@@ -250,9 +251,9 @@ def test_a_program_that_does_not_answer_is_given_up_and_killed(tmp_path: Path) -
 
 
 def test_it_is_started_with_a_model_at_an_address(tmp_path: Path) -> None:
-    argv, _ = command(launched(tmp_path, options=(("base_url", "http://127.0.0.1:1/v1"), ("max_retries", "0"))))
+    argv, _ = command(CODEX, launched(tmp_path, options=(("base_url", "http://127.0.0.1:1/v1"), ("max_retries", "0"))))
     settings = dict(part.split("=", 1) for flag, part in pairwise(argv) if flag == "-c")
-    assert argv[0] == str(tmp_path / "bin" / "codex")
+    assert argv[0] == "codex"
     assert settings["model_provider"] == '"remuda"'
     assert settings["model_providers.remuda.base_url"] == '"http://127.0.0.1:1/v1"'
     assert settings["model_providers.remuda.request_max_retries"] == "0"
@@ -261,7 +262,7 @@ def test_it_is_started_with_a_model_at_an_address(tmp_path: Path) -> None:
 
 
 def test_it_is_started_with_a_provider_of_the_users_own_settings(tmp_path: Path) -> None:
-    argv, _ = command(launched(tmp_path, options=(("provider", "azure"),)))
+    argv, _ = command(CODEX, launched(tmp_path, options=(("provider", "azure"),)))
     assert 'model_provider="azure"' in argv
 
 
@@ -289,7 +290,7 @@ def test_secrets_of_tool_servers_are_in_its_environment_and_not_in_what_we_tell_
         McpServer("owl", url="http://127.0.0.1:1/mcp", headers=(("X-Token", "another-secret"),)),
     )
     launch = launched(tmp_path, mcp_servers=servers)
-    argv, env = command(launch)
+    argv, env = command(CODEX, launch)
     config = thread(launch, "thread/start")["config"]["mcp_servers"]
     assert config["parrot"] == {"command": "parrot", "args": ["--loud"], "env_vars": ["TOKEN"]}
     assert config["owl"] == {"url": "http://127.0.0.1:1/mcp", "env_http_headers": {"X-Token": "REMUDA_OWL_X_TOKEN"}}
@@ -300,10 +301,10 @@ def test_secrets_of_tool_servers_are_in_its_environment_and_not_in_what_we_tell_
 def test_tool_servers_that_want_one_variable_with_two_values_are_refused(tmp_path: Path) -> None:
     servers = tuple(McpServer(name, command=("x",), env=(("TOKEN", name),)) for name in ("parrot", "owl"))
     with pytest.raises(Invalid, match="TOKEN"):
-        command(launched(tmp_path, mcp_servers=servers))
+        command(CODEX, launched(tmp_path, mcp_servers=servers))
 
 
 def test_an_option_that_it_does_not_have_is_refused_with_the_nearest_that_it_has(tmp_path: Path) -> None:
     with pytest.raises(Invalid) as caught:
-        command(launched(tmp_path, options=(("sandbx", "x"),)))
+        command(CODEX, launched(tmp_path, options=(("sandbx", "x"),)))
     assert caught.value.possible[0] == "sandbox"

@@ -123,7 +123,7 @@ def tell(folder: Path, fault: str, story: Callable[[Case], Awaitable[None]]) -> 
     ],
 )
 def test_a_broken_stream_loses_the_turn_and_after_some_tries_the_agent(
-    tmp_path: Path, fault: str, evidence: str, failure: Failure | None, kept: str
+    tmp_path: Path, fault: str, evidence: str, failure: Failure, kept: str
 ) -> None:
     async def story(case: Case) -> None:
         before = peak_memory(reset=True)
@@ -134,7 +134,7 @@ def test_a_broken_stream_loses_the_turn_and_after_some_tries_the_agent(
         ended = await case.all(SessionEnded)
         assert [each.crashed for each in ended] == [True] * CRASHES_ALLOWED
         assert all(evidence in each.detail for each in ended)
-        assert failure is None or {each.failure for each in ended} == {failure}
+        assert {each.failure for each in ended} == {failure}
         assert {turn.outcome for turn in await case.all(TurnEnded)} == {Outcome.LOST}
         assert all(kept in case.wire(epoch) for epoch in range(1, CRASHES_ALLOWED + 1))
         assert peak_memory() - before < 100 * MIB  # three lines of 50 MB would be more
@@ -149,6 +149,7 @@ def test_garbage_instead_of_a_hello_fails_the_start_with_the_evidence(tmp_path: 
         assert last.now is Status.FAILED
         assert "Segmentation fault (core dumped)" in last.why
         assert "Segmentation fault (core dumped)" in case.wire()
+        assert [each.failure for each in await case.all(SessionEnded)] == [Failure.MALFORMED]
 
     tell(tmp_path, "garbage_at_once", story)
 

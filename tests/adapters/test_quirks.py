@@ -198,3 +198,20 @@ def test_a_cost_of_nothing_is_a_price_that_nobody_knows() -> None:
     read(reading, sessionUpdate="usage_update", used=5, size=10, cost={"amount": 0, "currency": "USD"})
     _, (call,) = end(reading, usage={"inputTokens": 5, "outputTokens": 1})
     assert call.usage.cost_nanousd is None
+
+
+@pytest.mark.parametrize(
+    ("data", "failure", "retry_after"),
+    [
+        ({"kind": "overloaded", "retry_after": 5}, Failure.OVERLOADED, 5.0),
+        ({"kind": "context_exceeded"}, Failure.CONTEXT_EXCEEDED, None),
+        ({"kind": "no such kind", "retry_after": 5}, Failure.RATE_LIMITED, 5.0),  # its words must do
+        (["overloaded"], Failure.RATE_LIMITED, None),
+    ],
+)
+def test_a_failure_told_in_our_own_words_is_taken_at_its_word(
+    data: object, failure: Failure, retry_after: float | None
+) -> None:
+    error = RpcError(1, -32603, "too many requests", Raw(json.dumps({"remuda/failure": data}).encode()))
+    result = Reading().failed(error)
+    assert (result.outcome, result.failure, result.retry_after) == (Outcome.FAILED, failure, retry_after)

@@ -139,6 +139,8 @@ def test_ending_in_the_middle_of_a_turn_is_told_to_who_waits(name: str, tmp_path
         # Asked first, an agent may still say that it stopped; ended hard, it cannot.
         stopped = gentle and isinstance(told, TurnResult) and told.stop_reason == "cancelled"
         assert stopped or isinstance(told, AgentFault)
+        asked_first = [line for line in heard.lines("remuda") if "session/cancel" in line or "interrupt" in line]
+        assert len(asked_first) == gentle
         assert (await session.gone()).returncode == ended.returncode
 
     tell(name, tmp_path, story)

@@ -16,6 +16,7 @@ from remuda.domain.due import due
 from remuda.domain.effects import GiveAnswer, RunTurn
 from remuda.domain.errors import Invalid, Refused
 from remuda.domain.events import AnswerGiven, QuestionAnswered, QuestionAsked, ReportIgnored
+from remuda.domain.evolve import QUESTIONS_KEPT
 from remuda.domain.state import Outcome, Question
 
 
@@ -74,6 +75,22 @@ def test_a_question_of_another_turn_or_session_is_kept_and_not_asked(project: Pr
     (event,) = project.do(ReportQuestion(WORKER, epoch, turn, "q2", "bash"))
     assert isinstance(event, ReportIgnored)
     assert project.agent() == before
+
+
+def test_of_questions_that_nobody_waits_for_only_the_last_are_kept_and_of_the_others_all(project: Project) -> None:
+    for number in range(QUESTIONS_KEPT + 20):
+        project.asks(f"old{number}")
+        if number:
+            project.says(f"old{number}")
+            project.given(f"old{number}")
+    kept = [question.id for question in project.agent().questions]
+    assert len(kept) == QUESTIONS_KEPT
+    assert kept[:2] == ["q1", "old0"], "these two still wait"
+    assert kept[-1] == f"old{QUESTIONS_KEPT + 19}"
+    next_session(project)
+    project.asks("new")
+    assert "q1" not in [question.id for question in project.agent().questions], "its session is gone"
+    assert len(project.agent().questions) == QUESTIONS_KEPT
 
 
 # --- answered and given ---

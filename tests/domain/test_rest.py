@@ -10,6 +10,7 @@ from remuda.domain.commands import (
     PauseAgent,
     ReapAgent,
     ReportRested,
+    ReportSessionEnded,
     ResumeAgent,
     RetireAgent,
     StartRuntime,
@@ -21,6 +22,7 @@ from remuda.domain.events import (
     ReportIgnored,
     RestBegan,
     RestEnded,
+    SessionEnded,
     SessionEndRequested,
     StatusChanged,
     TurnEnded,
@@ -28,7 +30,7 @@ from remuda.domain.events import (
 )
 from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import Status
-from remuda.domain.reports import FIRST_REST, LONGEST_REST, SHORTEST_REST
+from remuda.domain.reports import CRASHES_ALLOWED, FIRST_REST, LONGEST_REST, SHORTEST_REST
 from remuda.domain.state import Outcome
 
 PASSING = [Failure.RATE_LIMITED, Failure.OVERLOADED]
@@ -251,3 +253,28 @@ def test_the_dead_do_not_rest(project: Project, end: RetireAgent | ReapAgent) ->
     assert due(project.agent()) == ()
     (event,) = project.rested()
     assert isinstance(event, ReportIgnored)
+
+
+@pytest.mark.parametrize("failure", PASSING)
+def test_a_session_that_dies_of_a_limit_has_not_crashed_and_its_agent_rests_before_the_next(
+    project: Project, failure: Failure
+) -> None:
+    for times in range(1, 2 * CRASHES_ALLOWED):
+        epoch = project.epoch(WORKER)
+        events = project.do(ReportSessionEnded(WORKER, epoch, "slow down", 1, failure))
+        assert SessionEnded(WORKER, epoch, "slow down", 1, crashed=False, failure=failure) in events
+        agent = project.agent()
+        assert (agent.status, agent.crashes, agent.limits) == (Status.READY, 0, times)
+        assert [(message.id, message.attempts) for message in agent.queue] == [("m1", times), ("m2", 0)]
+        assert due(agent) == (Rest(WORKER, epoch, agent.rest_until),)
+        project.rested()
+        project.started()
+    assert replay(project.log) == project.state
+
+
+@pytest.mark.parametrize("failure", PASSING)
+def test_a_session_that_dies_with_nothing_to_do_has_crashed_whatever_it_says(failure: Failure) -> None:
+    project = Project()
+    project.ready()
+    project.do(ReportSessionEnded(WORKER, 1, "slow down", 1, failure))
+    assert (project.agent().crashes, project.agent().rest_until) == (1, 0.0)

@@ -23,7 +23,8 @@ def project(tmp_path: Path) -> Project:
     goose.write_text("#!/bin/sh\necho ' 1.52.0'\n")
     goose.chmod(0o755)
     made = repository(tmp_path / "project")
-    return Project(made.root, {"PATH": os.pathsep.join((str(folder), os.defpath))})
+    path = os.pathsep.join((str(folder), os.defpath))
+    return Project(made.root, {"PATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")})
 
 
 def listed(project: Project, **options: Any) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,14 @@ class Stage:
         """Let the conversation be of another minute: gemini loses one that it loads in the minute of its birth."""
         for path in self.home.glob(".gemini/tmp/*/chats/session-*"):
             path.rename(path.with_name(path.name.replace("session-20", "session-19", 1)))
+
+    def command_lines(self) -> list[str]:
+        """What everyone on the machine can read of its processes."""
+        lines = []
+        for pid in self.pids():
+            with suppress(OSError):  # it may be gone by now
+                lines.append(Path(f"/proc/{pid}/cmdline").read_text())
+        return lines
 
     def pids(self) -> list[int]:
         return [pid for pid, mark in marked() if mark == self.mark]

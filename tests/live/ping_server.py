@@ -33,10 +33,18 @@ def answer(method: str, params: dict[str, object]) -> dict[str, object] | None:
             return None
 
 
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "id" in asked and "method" in asked:
-        result = answer(asked["method"], asked.get("params") or {})
-        told = {"error": UNKNOWN} if result is None else {"result": result}
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **told}) + "\n")
-        sys.stdout.flush()
+def reply(asked: dict[str, object]) -> dict[str, object] | None:
+    """What to say to a message; nothing to one that asks nothing."""
+    params = asked.get("params")
+    if "id" not in asked or "method" not in asked:
+        return None
+    result = answer(str(asked["method"]), params if isinstance(params, dict) else {})
+    told = {"error": UNKNOWN} if result is None else {"result": result}
+    return {"jsonrpc": "2.0", "id": asked["id"], **told}
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        if said := reply(json.loads(line)):
+            sys.stdout.write(json.dumps(said) + "\n")
+            sys.stdout.flush()

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from adapters.agent_kit import Recorder, until
+from live.http_tools import TOKEN, http_tools
 from live.kit import PINGER, WITHIN, Stage, counted, script, told
-from remuda.agents import Answered, Asked, Session
+from remuda.agents import Answered, Asked, McpServer, Session
 from remuda.agents.catalog import CATALOG
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
@@ -62,6 +63,27 @@ def test_it_runs_a_command_writes_a_file_and_calls_a_tool_server_and_every_token
         scripted = [each for each in stage.model.calls if not each.side]
         assert len(scripted) == 5
         check_count(name, heard, stage)
+
+    tell(name, tmp_path, story)
+
+
+def test_a_tool_server_at_an_address_is_called_with_its_header_which_nobody_else_sees(
+    name: str, tmp_path: Path
+) -> None:
+    async def story(stage: Stage) -> None:
+        heard = Recorder()
+        async with http_tools() as tools:
+            server = McpServer("pinger", url=tools.url, headers=(("Authorization", f"Bearer {TOKEN}"),))
+            async with stage.session(heard, mcp_servers=(server,)) as session:
+                call = {"tool": {"name": "ping", "arguments": {"text": "are you there"}}}
+                result = await session.prompt(script(call, {"say": "All is done."}))
+                seen = [*stage.command_lines(), *heard.lines("remuda"), *heard.lines("agent")]
+        assert result.outcome is Outcome.COMPLETED, result.error
+        (done,) = [each for each in heard.tools() if each.status == "completed"]
+        assert "pong: are you there" in done.result
+        assert (tools.called.count("tools/call"), tools.refused) == (1, 0)
+        assert len(seen) > 3
+        assert not [line for line in seen if TOKEN in line]
 
     tell(name, tmp_path, story)
 

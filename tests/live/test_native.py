@@ -5,6 +5,7 @@ model call is a failed turn, and that what was used adds up to the token.
 """
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from adapters.agent_kit import WITHIN, Undecided, until
 from live.native_kit import NATIVE, Stage, Story, script, stage
-from remuda.agents import Answered, Asked, McpServer, Retry, TurnResult
+from remuda.agents import Answered, Asked, Hook, McpServer, Retry, TurnResult
 from remuda.agents.codex import CodexSession
 from remuda.agents.strays import marked
 from remuda.domain.failure import Failure
@@ -346,3 +347,19 @@ def test_a_running_turn_can_be_steered(tmp_path: Path) -> None:
         assert it.heard.text() == "As you wish."
 
     play("codex", tmp_path, story)
+
+
+def test_a_hook_of_the_users_is_heard_and_a_prompt_that_it_stops_is_a_failed_turn(tmp_path: Path) -> None:
+    stops = {"type": "command", "command": "grep -q unheard && { echo 'not this prompt' >&2; exit 2; }; echo fine"}
+    settings = json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [stops]}]}})
+
+    async def story(it: Stage) -> None:
+        async with it.session(options={"settings": settings}) as session:
+            assert (await session.prompt(script({"say": "Good."}))).outcome is Outcome.COMPLETED
+            result = await session.prompt(script({"say": "unheard"}))
+        assert (result.outcome, result.failure) == (Outcome.FAILED, Failure.REFUSED)
+        assert "not this prompt" in result.error
+        hooks = [each for each in it.heard.updates if isinstance(each, Hook)]
+        assert [(each.status, each.text) for each in hooks] == [("passed", "fine"), ("blocked", "not this prompt")]
+
+    play("claude", tmp_path, story)

@@ -9,7 +9,7 @@ import pytest
 from fakes import breathe, run
 from remuda.agents import Answered, Asked
 from remuda.domain.permission import Policy, Ruling
-from remuda.effects.questions import Questions, question_id
+from remuda.effects.questions import MOST_OPEN, Questions, question_id
 
 ASK_ALL = Policy(default=Ruling.ASK)
 
@@ -117,6 +117,27 @@ def test_the_same_question_twice_at_once_has_one_answer_for_both(root: Path) -> 
         assert first == second
         desk.questions.settle(first, allow=True, why="")
         assert await asyncio.gather(*both) == [Answered(True)] * 2
+
+    run(told())
+
+
+def test_who_asks_without_end_is_told_no_until_some_answers_are_given(root: Path) -> None:
+    async def told() -> None:
+        desk = Desk(root, ASK_ALL)
+        open_ones = [asyncio.ensure_future(desk.questions.ask(wish(f"{n}.py"))) for n in range(MOST_OPEN - 1)]
+        open_ones.append(asyncio.ensure_future(desk.questions.ask(wish("0.py", call="again"))))
+        await breathe()
+        assert not (refused := await desk.questions.ask(wish("more.py"))).allow
+        assert "waits for 100 answers" in refused.why
+        assert len(desk.put) == MOST_OPEN
+        open_ones.pop().cancel()  # it is withdrawn
+        await breathe()
+        again = asyncio.ensure_future(desk.questions.ask(wish("more.py")))
+        await breathe()
+        assert not again.done()
+        desk.questions.settle_all("the turn has ended")
+        assert {each.allow for each in await asyncio.gather(again, *open_ones)} == {False}
+        assert not desk.questions.open
 
     run(told())
 

@@ -1,6 +1,6 @@
 """Record what the real Claude Code and Codex say, for tests that have no program at hand.
 
-    PYTHONPATH=tests python tests/transcripts/record.py [claude] [codex]
+    PYTHONPATH=tests python tests/transcripts/record.py [claude] [codex] [claude.tour]
 
 Each story runs live against the scripted model and leaves `<program>.<story>.jsonl`. Where it ran is taken out of the
 lines, and so are the long lists of what the program offers: they tell of a machine and a version, not of the protocol.
@@ -80,13 +80,39 @@ async def resumed(it: Stage) -> None:
         await second.prompt(script({"recall": True}))
 
 
+HOOKS = {
+    "SessionStart": "echo hello",
+    "UserPromptSubmit": "grep -q unheard && { echo 'not this prompt' >&2; exit 2; }; exit 0",
+    "PreToolUse": "grep -q forbidden && { echo 'not this word' >&2; exit 2; }; exit 0",
+    "PostToolUse": "exit 1",
+}
+SAYS_NO = (
+    '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}'
+)
+
+
+async def hooked(it: Stage) -> None:
+    hooks: dict[str, list[dict[str, Any]]] = {
+        event: [{"hooks": [{"type": "command", "command": command}]}] for event, command in HOOKS.items()
+    }
+    hooks["PreToolUse"].append({"matcher": "Write", "hooks": [{"type": "command", "command": f"echo '{SAYS_NO}'"}]})
+    async with it.session(options={"settings": json.dumps({"hooks": hooks})}) as session:
+        writes = {"write": {"path": "notes.txt", "text": "alpha\n"}}
+        await session.prompt(script({"shell": "echo one"}, {"shell": "echo forbidden"}, writes, {"say": "All done."}))
+        await session.prompt(script({"say": "unheard"}))
+        await session.prompt(script({"say": "Again."}))
+
+
 STORIES: Mapping[str, Callable[[Stage], Awaitable[None]]] = {
     each.__name__: each for each in (tour, faults, interrupted, denied, resumed)
 }
+OF_ONE: Mapping[str, Mapping[str, Callable[[Stage], Awaitable[None]]]] = {"claude": {"hooked": hooked}}
 
 
-async def record(name: str) -> None:
-    for title, story in STORIES.items():
+async def record(name: str, only: str) -> None:
+    for title, story in {**STORIES, **OF_ONE.get(name, {})}.items():
+        if only and title != only:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             async with stage(name, Path(folder)) as it:
                 await story(it)
@@ -135,4 +161,5 @@ def _only(message: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     for each in sys.argv[1:] or NATIVE:
-        asyncio.run(record(each))
+        program, _, only = each.partition(".")
+        asyncio.run(record(program, only))

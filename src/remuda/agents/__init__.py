@@ -50,6 +50,7 @@ class McpServer:
     env: tuple[tuple[str, str], ...] = ()
     url: str = ""
     headers: tuple[tuple[str, str], ...] = ()
+    optional: bool = False  # left out where the agent's program cannot use it; any other must be had
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,16 @@ class Retry:
     seconds: float = 0.0  # until it tries
 
 
-Update = Wire | Text | Thought | ToolCall | ModelCall | Retry
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A command of the user's that the program runs at certain points, and that may forbid what comes next."""
+
+    name: str  # the point, and the tool if it is about one: PreToolUse:Bash
+    status: Literal["passed", "blocked", "failed"]
+    text: str = ""  # what it had to say
+
+
+Update = Wire | Text | Thought | ToolCall | ModelCall | Retry | Hook
 Listen = Callable[[Update], None]
 
 

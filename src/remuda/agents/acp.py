@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from remuda.agents import Ask, Ended, Launch, Listen, TurnResult, Update
 from remuda.agents.acp_codec import (
+    CANCELLED,
     PROTOCOL_VERSION,
     Opened,
     Welcome,
@@ -26,6 +27,7 @@ from remuda.agents.acp_codec import (
 )
 from remuda.agents.acp_reading import Reading
 from remuda.agents.books import Page
+from remuda.agents.exchange import Awaited, Questions
 from remuda.agents.jsonrpc import (
     METHOD_NOT_FOUND,
     Id,
@@ -87,18 +89,15 @@ class AcpSession:
     child: Child
 
     def __init__(self, launch: Launch, listen: Listen, ask: Ask, quirks: Quirks = PLAIN) -> None:
-        self._ask = ask
-        self._asking: set[asyncio.Future[None]] = set()
         self._launch = launch
         self._listen = listen
         self._quirks = quirks
         self._books = quirks.books(launch) if quirks.books else None
         self._reading = Reading(quirks)
-        self._pending: dict[int, asyncio.Future[Reply]] = {}
-        self._asked = 0
+        self._replies: Awaited[Reply] = Awaited()
+        self._questions = Questions(ask)
         self._heard = 0  # updates so far
         self._attempt = 0  # the retry that was told of last
-        self._fault: RemudaError | None = None
         self._open = False
         self._turn: asyncio.Future[Reply] | None = None  # until the agent has answered the last prompt
         self._cancelled = False
@@ -155,6 +154,8 @@ class AcpSession:
         if self._turn:
             self._cancelled = True
             self.child.send(notice("session/cancel", {"sessionId": self._ref}))
+            for sender in self._questions.withdraw_all():  # the protocol wants an answer to each all the same
+                self.child.send(answer(sender, CANCELLED))
 
     async def end(self, *, gentle: bool) -> Ended:
         return await self.child.end(gentle=gentle, cancel=self._stop_turn)
@@ -166,6 +167,7 @@ class AcpSession:
 
     def _rest(self, turn: "asyncio.Future[Reply]") -> None:
         self._turn = None
+        self._questions.withdraw_all()
         if not turn.cancelled():
             turn.exception()  # it is told to who waits, if anybody still does
 
@@ -266,19 +268,11 @@ class AcpSession:
         return await self._request(method, params)
 
     def _request(self, method: str, params: Mapping[str, Any]) -> "asyncio.Future[Reply]":
-        """It is sent when this returns: what is sent afterwards, such as a cancel, comes after it."""
-        if self._fault:
-            raise self._fault
-        self._asked += 1
-        number = self._asked
-        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        reply.add_done_callback(lambda _: self._pending.pop(number))
-        self._pending[number] = reply
-        line = request(number, method, params)
-        self.child.send(
-            line, shown=request(number, method, without_secrets(params)) if "mcpServers" in params else line
-        )
-        return reply
+        def send(number: int) -> None:
+            shown = request(number, method, without_secrets(params)) if "mcpServers" in params else ""
+            self.child.send(request(number, method, params), shown=shown)
+
+        return self._replies.send(send)
 
     def _result_of(self, reply: Reply, why: str = "the agent would not start a session") -> Raw:
         if isinstance(reply, RpcError):
@@ -289,7 +283,7 @@ class AcpSession:
     def _hear(self, heard: str | RemudaError) -> None:
         if isinstance(heard, RemudaError):
             self._break(heard)
-        elif not self._fault:  # after a fault the lines are only logged: what they belong to is uncertain
+        elif not self._replies.fault:  # after a fault the lines are only logged: what they belong to is uncertain
             try:
                 self._take(decode(heard))
             except AgentFault as fault:
@@ -303,11 +297,10 @@ class AcpSession:
     def _take(self, message: Message) -> None:
         match message:
             case RpcResult(id=int(number)) | RpcError(id=int(number)):
-                self._resolve(number, message)
+                self._replies.resolve(number, message)
             case Request(id=sender, method="session/request_permission", params=params):
                 self._report(self._reading.asked(params))
-                self._asking.add(task := asyncio.ensure_future(self._ask_for(sender, params)))
-                task.add_done_callback(self._asking.discard)
+                self._ask(sender, params)
             case Request(id=sender, method=method):
                 self.child.send(failure(sender, METHOD_NOT_FOUND, f"Remuda does not offer {method}"))
             case Notice(method="session/update" | self._quirks.notices, params=params):
@@ -317,16 +310,10 @@ class AcpSession:
                 else:
                     self._reading.replay(params)
 
-    async def _ask_for(self, sender: Id, params: Raw) -> None:
+    def _ask(self, sender: Id, params: Raw) -> None:
         asked = permission_asked(sender, params)
         asked = replace(asked, tool=self._reading.name_of(asked.id) or asked.tool)
-        answered = await self._ask(asked)
-        self.child.send(answer(sender, permission(params, answered.allow)))
-
-    def _resolve(self, number: int, reply: Reply) -> None:
-        waiting = self._pending.get(number)
-        if waiting and not waiting.done():
-            waiting.set_result(reply)
+        self._questions.put(sender, asked, lambda it: self.child.send(answer(sender, permission(params, it.allow))))
 
     def _report(self, updates: Sequence[Update]) -> None:
         for update in updates:
@@ -334,10 +321,8 @@ class AcpSession:
 
     def _break(self, fault: RemudaError) -> None:
         """Nothing more can be understood. Whoever waits, now or later, learns why."""
-        self._fault = self._fault or fault
-        for waiting in self._pending.values():
-            if not waiting.done():
-                waiting.set_exception(fault)
+        self._replies.fail(fault)
+        self._questions.withdraw_all()
 
 
 def _better_known(result: TurnResult, page: Page) -> TurnResult:

@@ -111,12 +111,13 @@ def openings(can: Welcome, launch: Launch, quirks: Quirks = PLAIN) -> tuple[str,
 
 
 def tool_servers(servers: Sequence[McpServer], can: Welcome) -> list[Mapping[str, Any]]:
+    within_reach = [each for each in servers if can.http_tools or not each.url]
     for each in servers:
-        if each.url and not can.http_tools:
+        if each not in within_reach and not each.optional:
             raise AgentFault(
                 f"the agent cannot call the tool server {each.name!r} over HTTP; give it as a command", Failure.REFUSED
             )
-    return [_tool_server(each) for each in servers]
+    return [_tool_server(each) for each in within_reach]
 
 
 def _tool_server(server: McpServer) -> Mapping[str, Any]:
@@ -230,6 +231,9 @@ def permission_asked(sender: object, params: Raw) -> Asked:
     )
 
 
+CANCELLED: Mapping[str, Any] = {"outcome": {"outcome": "cancelled"}}
+
+
 def permission(params: Raw, allow: bool) -> Mapping[str, Any]:
     """The answer in the agent's own terms: this once if that is offered, else however it may be said."""
     asked = lenient(params, _Permission)
@@ -238,4 +242,4 @@ def permission(params: Raw, allow: bool) -> Mapping[str, Any]:
         for option in asked.options if asked else []:
             if option.kind.startswith(wanted):
                 return {"outcome": {"outcome": "selected", "optionId": option.option_id}}
-    return {"outcome": {"outcome": "cancelled"}}
+    return CANCELLED

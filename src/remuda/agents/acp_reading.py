@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from remuda.agents import ModelCall, Text, Thought, ToolCall, TurnResult, Update
 from remuda.agents.acp_codec import NOTHING, as_text, lenient
@@ -152,9 +152,17 @@ class _PermissionAsked(Struct, rename="camel"):
     tool_call: Raw = NOTHING
 
 
+class _Told(Struct):
+    """What kind of failure it is, from an agent that knows our words for them."""
+
+    kind: Failure
+    retry_after: float | None = None
+
+
 class _ErrorData(Struct, rename="camel"):
     error_kind: str = ""
     error_name: str = ""
+    told: Raw = field(default=NOTHING, name="remuda/failure")
 
 
 class Reading:
@@ -234,6 +242,8 @@ class Reading:
         if cancelled:
             return TurnResult(Outcome.FAILED, "cancelled", error.message, Failure.CANCELLED)
         data = lenient(error.data, _ErrorData) or _ErrorData()
+        if told := lenient(data.told, _Told):
+            return TurnResult(Outcome.FAILED, "error", error.message, told.kind, told.retry_after)
         detail = as_text(lenient(error.data, object))
         kind = cause(f"{error.message} {detail}", code=error.code, name=data.error_name or data.error_kind)
         return TurnResult(Outcome.FAILED, "error", error.message, kind.failure, kind.retry_after)

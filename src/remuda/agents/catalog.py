@@ -3,15 +3,16 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from remuda.agents import Ask, Backend, Launch, Listen, Session, claude, codex, prices
+from remuda.agents import Ask, Backend, Launch, Listen, Session, claude, codex, endpoint, prices
 from remuda.agents import quirks as ways
 from remuda.agents.acp import START_TIMEOUT, open_session
-from remuda.agents.find import find, furnish, passed
+from remuda.agents.endpoint import Endpoint, Pointed, joined, point
+from remuda.agents.find import find, furnish, passed, without
 from remuda.agents.options import nearest_first
 from remuda.agents.quirks import PLAIN, Counting, Quirks
 from remuda.domain.errors import AgentFault, Invalid
@@ -29,6 +30,9 @@ class Can:
     asks: bool = True  # before it uses a tool, when told to
     cache: bool = True  # it tells how many of the tokens came from the cache
     cost: bool = False  # it tells itself what a call costs; else the price table may know
+
+
+Opens = Callable[[Sequence[str], Launch, Listen, Ask], Awaitable[Session]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,9 @@ class Row:
     patience: float = START_TIMEOUT  # seconds that it may take to start
     ends: str = "at the end of its input"
     install: str = ""
+    endpoint: Endpoint | None = None  # how it is told where its model is; None where only its own settings say it
     prices: bool = True  # the price table is asked where the agent tells each call but not its cost
-    opens: Backend | None = None  # how to speak to it, if not in ACP; it then finds its own program and options
+    opens: Opens | None = None  # how to speak to it, if not in ACP; it then knows its own options
 
     @property
     def counting(self) -> Counting:
@@ -78,22 +83,24 @@ _QWEN_SETTINGS = _GEMINI_SETTINGS.replace("gemini-api-key", "openai")
 CATALOG: Mapping[str, Row] = {
     "claude": Row(
         title="Claude Code",
-        program=claude.PROGRAM.name,
+        program="claude",
         can=Can(fork=True, cost=True),
         quirks=ways.NATIVE,
         passes=(*ANTHROPIC, *NODE, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*", "CLAUDE_CONFIG_DIR", "AWS_*"),
-        bundled=((claude.PROGRAM.package, claude.PROGRAM.inside),),
-        install=claude.PROGRAM.install,
+        bundled=(("claude_agent_sdk", "_bundled/claude"),),
+        install="pip install claude-agent-sdk",
+        endpoint=endpoint.CLAUDE,
         opens=claude.open_session,
     ),
     "codex": Row(
         title="Codex",
-        program=codex.PROGRAM.name,
+        program="codex",
         can=Can(fork=True),
         quirks=ways.NATIVE,
         passes=(*OPENAI, *NETWORK, "CODEX_HOME", "CODEX_API_KEY"),
-        bundled=((codex.PROGRAM.package, codex.PROGRAM.inside),),
-        install=codex.PROGRAM.install,
+        bundled=(("codex_cli_bin", "bin/codex"),),
+        install="pip install openai-codex",
+        endpoint=endpoint.CODEX,
         opens=codex.open_session,
     ),
     "opencode": Row(
@@ -113,6 +120,7 @@ CATALOG: Mapping[str, Row] = {
             "ask": {"OPENCODE_PERMISSION": '{"*":"ask"}'},
             "bypass": {"OPENCODE_PERMISSION": '{"*":"allow"}'},
         },
+        endpoint=endpoint.OPENCODE,
         install="npm install -g opencode-ai",
     ),
     "gemini": Row(
@@ -129,6 +137,7 @@ CATALOG: Mapping[str, Row] = {
         },
         files={".gemini/settings.json": _GEMINI_SETTINGS},
         ends="on SIGTERM; with a tool server attached it does not mind the end of its input",
+        endpoint=endpoint.GEMINI,
         install="npm install -g @google/gemini-cli",
     ),
     "qwen": Row(
@@ -139,6 +148,7 @@ CATALOG: Mapping[str, Row] = {
         model_flag="--model",
         passes=(*OPENAI, *NODE, "DASHSCOPE_API_KEY"),
         files={".qwen/settings.json": _QWEN_SETTINGS},
+        endpoint=endpoint.QWEN,
         install="npm install -g @qwen-code/qwen-code (needs Node 22)",
     ),
     "goose": Row(
@@ -150,6 +160,7 @@ CATALOG: Mapping[str, Row] = {
         passes=(*MANY, *NETWORK, *FOLDERS, "GOOSE_*", "DATABRICKS_*"),
         env={"GOOSE_TELEMETRY_ENABLED": "false"},
         ends="at the end of its input; a command that it ran may live on",
+        endpoint=endpoint.GOOSE,
         install="npm install -g @aaif/goose-binary-linux-x64, or see its releases for other systems",
     ),
     "pi": Row(
@@ -159,6 +170,7 @@ CATALOG: Mapping[str, Row] = {
         quirks=ways.PI,
         passes=(*MANY, *NODE, "PI_*"),
         env={"PI_SKIP_VERSION_CHECK": "1"},
+        version=(),  # what is started is an adapter, which does not say
         install="npm install -g @earendil-works/pi-coding-agent pi-acp (needs Node 22)",
     ),
     "copilot": Row(
@@ -169,6 +181,7 @@ CATALOG: Mapping[str, Row] = {
         model_flag="--model",
         passes=(*NODE, "COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"),
         env={"COPILOT_AUTO_UPDATE": "false"},
+        endpoint=endpoint.COPILOT,
         install="npm install -g @github/copilot",
     ),
     "scripted": Row(
@@ -176,7 +189,7 @@ CATALOG: Mapping[str, Row] = {
         program=sys.executable,
         # Without site-packages (-S) and apart from the user's Python settings (-I): it starts in half the time.
         arguments=("-I", "-S", str(Path(__file__).parent / "scripted")),
-        can=Can(mcp=False, cost=True),
+        can=Can(cost=True),
         version=(),
         quirks=replace(PLAIN, counting=Counting.CALLS),
         options={"playbook": "--playbook", "memory": "--memory"},
@@ -236,15 +249,15 @@ def backends(rows: Mapping[str, Row]) -> Callable[[str], Backend]:
 
 
 async def _open(row: Row, launch: Launch, listen: Listen, ask: Ask) -> Session:
-    if row.opens is not None:
-        return await row.opens(replace(launch, env=environment(row, launch)), listen, ask)
     launch, argv = prepare(row, launch)
+    if row.opens is not None:
+        return await row.opens(argv, launch, listen, ask)
     return await open_session(argv, launch, listen, ask, row.patience, row.quirks)
 
 
 def prepare(row: Row, launch: Launch) -> tuple[Launch, tuple[str, ...]]:
     """What exactly to start, and with which environment. Faults when there is no such program."""
-    argv = command(row, launch.options)
+    argv = (row.program, *row.arguments) if row.opens else command(row, launch.options)
     env = environment(row, launch)
     program = find(row.program, row.bundled, env)
     if program is None:
@@ -257,15 +270,30 @@ def prepare(row: Row, launch: Launch) -> tuple[Launch, tuple[str, ...]]:
     if row.model_flag and launch.model:
         argv = (*argv, row.model_flag, launch.model)
         launch = replace(launch, model="")
-    if launch.mcp_servers and not row.can.mcp:
-        raise AgentFault(f"{row.title} cannot use tool servers", Failure.REFUSED)
+    if not row.can.mcp:
+        if any(not server.optional for server in launch.mcp_servers):
+            raise AgentFault(f"{row.title} cannot use tool servers", Failure.REFUSED)
+        launch = replace(launch, mcp_servers=())
     return replace(launch, env=env), (program, *argv[1:])
 
 
 def environment(row: Row, launch: Launch) -> dict[str, str]:
-    """What the launch declares, before what the user's environment may give, before the row's own switches."""
+    """What the launch declares, before what the user's environment may give, before the row's own switches.
+
+    Where the launch declares an empty value, the user's own does not pass.
+    """
     wanted = dict(launch.options).get("permissions", "ask")
-    return {**row.env, **row.permissions.get(wanted, {}), **passed(row.passes, os.environ), **launch.env}
+    taken = [name for name, value in launch.env.items() if not value]
+    users = without(taken, passed(row.passes, os.environ))
+    declared = {name: joined(name, users.get(name, ""), value) for name, value in launch.env.items() if value}
+    return {**row.env, **row.permissions.get(wanted, {}), **users, **declared}
+
+
+def metered(row: Row, url: str, token: str) -> Pointed:
+    """The variables and options with which a launch of this agent finds its model at that address, and nowhere else."""
+    if row.endpoint is None:
+        raise Invalid(f"{row.title} cannot be told where its model is; set that in its own settings")
+    return point(row.endpoint, url, token)
 
 
 def command(row: Row, options: Iterable[tuple[str, str]]) -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from pathlib import Path
 
 import msgspec
 
@@ -25,17 +27,16 @@ from remuda.agents.claude_wire import (
     prompt,
     tool_answer,
 )
+from remuda.agents.endpoint import merged
 from remuda.agents.exchange import Awaited, Questions, whom_to_ask
 from remuda.agents.options import Option, options_of
 from remuda.agents.process import Child
-from remuda.agents.programs import Program, find
 from remuda.agents.tool_servers import alias, claude_config, environment
-from remuda.domain.errors import AgentFault, Conflict, RemudaError
+from remuda.domain.errors import AgentFault, Conflict, Invalid, RemudaError
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
 
 START_TIMEOUT = 30.0
-PROGRAM = Program("claude", "claude_agent_sdk", "_bundled/claude", "pip install claude-agent-sdk")
 FORGOTTEN = "No conversation found"
 
 OPTIONS: Mapping[str, Option] = {
@@ -44,7 +45,7 @@ OPTIONS: Mapping[str, Option] = {
     "max_retries": Option(env="CLAUDE_CODE_MAX_RETRIES"),
     "permission_mode": Option(flag="--permission-mode"),
     "allowed_tools": Option(flag="--allowedTools"),
-    "settings": Option(flag="--settings"),
+    "settings": Option(),  # JSON, or the path of a file of it
 }
 
 # Each of these would have the program do something that nobody sees or that no turn accounts for.
@@ -61,13 +62,15 @@ SWITCHES: Mapping[str, str] = {
 NOT_OFFERED = "AskUserQuestion,EnterPlanMode,EnterWorktree,ExitWorktree,ScheduleWakeup"
 
 
-async def open_session(launch: Launch, listen: Listen, ask: Ask, patience: float = START_TIMEOUT) -> "ClaudeSession":
+async def open_session(
+    program: Sequence[str], launch: Launch, listen: Listen, ask: Ask, patience: float = START_TIMEOUT
+) -> "ClaudeSession":
     """Start the program with the conversation to go on with, or, if it has forgotten that, with a new one.
 
     Whether it was resumed shows in `ref`. When it raises, nothing of the agent is left running.
     """
     for resume in (launch.resume, "") if launch.resume else ("",):
-        session = ClaudeSession(replace(launch, resume=resume), listen, ask)
+        session = ClaudeSession(program, replace(launch, resume=resume), listen, ask)
         try:
             async with asyncio.timeout(patience):
                 await session.open()
@@ -85,8 +88,9 @@ async def open_session(launch: Launch, listen: Listen, ask: Ask, patience: float
 
 
 class ClaudeSession:
-    def __init__(self, launch: Launch, listen: Listen, ask: Ask) -> None:
+    def __init__(self, program: Sequence[str], launch: Launch, listen: Listen, ask: Ask) -> None:
         self.forgotten = False
+        self._program = program
         self._child: Child | None = None
         self._launch = launch
         self._listen = listen
@@ -108,7 +112,7 @@ class ClaudeSession:
         return self._child
 
     async def open(self) -> None:
-        argv, env = command(self._launch, self._ref)
+        argv, env = command(self._program, self._launch, self._ref)
         self._child = await Child.start(argv, replace(self._launch, env=env), self._listen, self._hear)
         reply = await self._control("initialize")
         if reply.subtype != "success":
@@ -120,23 +124,31 @@ class ClaudeSession:
         if self._replies.fault:
             raise self._replies.fault
         self._asked = str(uuid.uuid4())
-        self._turn = asyncio.get_running_loop().create_future()
+        self._turn = turn = asyncio.get_running_loop().create_future()
+        turn.add_done_callback(self._rest)
         try:
             self.child.send(prompt(text, self._asked))
-            return await self._turn
+            return await asyncio.shield(turn)  # who waits may leave; the program is in its turn until it says its end
         except RemudaError:
             self._report(self._reading.give_up())
             raise
-        finally:
-            self._turn = None
-            self._asked = ""
+
+    def _rest(self, turn: "asyncio.Future[TurnResult]") -> None:
+        self._turn = None
+        self._asked = ""
+        turn.exception()  # it is told to who waits, if anybody still does
 
     async def cancel(self) -> None:
         if self._turn and not self._replies.fault:
             self.child.send(control(0, "interrupt"))  # nobody waits for the reply: the turn's end is the answer
 
     async def end(self, *, gentle: bool) -> Ended:
-        return await self.child.end(gentle=gentle)
+        return await self.child.end(gentle=gentle, cancel=self._stop_turn)
+
+    async def _stop_turn(self) -> None:
+        if self._turn:
+            await self.cancel()
+            await asyncio.wait({self._turn})
 
     async def gone(self) -> Ended:
         return await self.child.gone()
@@ -217,12 +229,13 @@ class ClaudeSession:
             self._turn.set_exception(fault)
 
 
-def command(launch: Launch, ref: str) -> tuple[tuple[str, ...], dict[str, str]]:
+def command(program: Sequence[str], launch: Launch, ref: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """The program's arguments and its declared environment."""
     flags, declared = options_of("claude", OPTIONS, launch.options)
     env = {**SWITCHES, **environment(launch.mcp_servers, alias), **declared, **launch.env}
-    argv = [find(PROGRAM, env), "-p", "--verbose", "--output-format", "stream-json", "--input-format", "stream-json"]
-    argv += ["--include-partial-messages", "--permission-prompt-tool", "stdio", "--disallowedTools", NOT_OFFERED]
+    argv = [*program, "-p", "--verbose", "--output-format", "stream-json", "--input-format", "stream-json"]
+    argv += ["--include-partial-messages", "--include-hook-events"]
+    argv += ["--permission-prompt-tool", "stdio", "--disallowedTools", NOT_OFFERED]
     argv += ["--resume", launch.resume] if launch.resume else []
     argv += ["--fork-session"] if launch.resume and launch.fork else []
     argv += ["--session-id", ref] if ref != launch.resume else []
@@ -230,8 +243,25 @@ def command(launch: Launch, ref: str) -> tuple[tuple[str, ...], dict[str, str]]:
     argv += [f"--append-system-prompt={launch.instructions}"] if launch.instructions else []
     if launch.mcp_servers:
         argv += ["--mcp-config", msgspec.json.encode(claude_config(launch.mcp_servers)).decode()]
+    if settings := settings_of(launch.options):
+        argv += ["--settings", settings]
     argv += ["--strict-mcp-config"]  # the user's own tool servers are not the agent's, unless they were declared
     return (*argv, *flags), env
+
+
+def settings_of(options: Iterable[tuple[str, str]]) -> str:
+    """The program takes its settings once. Given more than once they become one, and what is given later counts."""
+    given = [value for name, value in options if name == "settings"]
+    return reduce(merged, map(_json, given)) if len(given) > 1 else "".join(given)
+
+
+def _json(settings: str) -> str:
+    if settings.lstrip().startswith("{"):
+        return settings
+    try:
+        return Path(settings).read_text()
+    except OSError as error:
+        raise Invalid(f"the settings {settings} cannot be read: {error.strerror}; give JSON or a file of it") from error
 
 
 def asked_of(question: ControlRequest) -> Asked:

@@ -16,7 +16,8 @@ from decimal import Decimal
 
 import msgspec
 
-from remuda.agents import ModelCall, Retry, Text, Thought, ToolCall, TurnResult, Update
+from remuda.agents import Hook, ModelCall, Retry, Text, Thought, ToolCall, TurnResult, Update
+from remuda.agents.claude_hooks import hook
 from remuda.agents.claude_wire import (
     Assistant,
     Block,
@@ -24,6 +25,7 @@ from remuda.agents.claude_wire import (
     Known,
     Message,
     ModelUsage,
+    PromptOutcome,
     RateLimited,
     Result,
     Streamed,
@@ -31,12 +33,13 @@ from remuda.agents.claude_wire import (
     Tokens,
     User,
 )
-from remuda.agents.model_errors import by_status, model_failure
+from remuda.agents.failures import by_status, model_failure
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome, Usage
 
 NANOS = 1_000_000_000
 NOTHING = Usage()
+NO_REASON = "it did not say why"
 CUT_SHORT = "the turn ended before the tool did"
 
 # Ways to end that are no error of anyone: the agent was done, or the user's own hook said that it is.
@@ -85,6 +88,7 @@ class Reading:
         self._cost: int | None = None if resumed else 0
         self._priced: int | None = 0  # what a call carries whose price comes later; None if none will come
         self._complaint = ""  # the program's name for the error it told last
+        self._blocked = ""  # why a hook of the user's did not let the prompt through
         self._resets_at: float | None = None
 
     def update(self, line: Known) -> Sequence[Update]:
@@ -97,16 +101,20 @@ class Reading:
                 return [done for block in blocks for done in self._tool_done(block)]
             case System(subtype="api_retry"):
                 return [_retry(line)]
+            case System(subtype="hook_response"):
+                return [self._hook(line)]
+            case System(prompt_submit_outcome=PromptOutcome(kind="blocked_by_hook", reason=reason)):
+                self._blocked = reason or NO_REASON
             case RateLimited(rate_limit_info=limit) if limit.status == "rejected":
                 self._resets_at = limit.resets_at
         return []
 
     def end_turn(self, result: Result, now: float) -> tuple[TurnResult, Sequence[Update]]:
         """How the turn ended, and what it used that was not told before. `now` is in seconds since the epoch."""
-        turn = verdict(result, self._complaint)
+        turn = self._blocked_turn() or verdict(result, self._complaint)
         if turn.failure is Failure.RATE_LIMITED and self._resets_at is not None:
             turn = replace(turn, retry_after=max(0.0, self._resets_at - now))
-        self._complaint = ""
+        self._complaint = self._blocked = ""
         self._resets_at = None
         self._windows.update(
             (name.partition("[")[0], usage.context_window)
@@ -115,6 +123,19 @@ class Reading:
         )
         cost = self._cost_of(result)
         return turn, [*self._cut_short(), *self._settle(result.turn_usage or {}, cost)]
+
+    def _hook(self, line: System) -> Hook:
+        told = hook(line)
+        if line.hook_event == "UserPromptSubmit" and told.status == "blocked":
+            self._blocked = told.text or NO_REASON
+        return told
+
+    def _blocked_turn(self) -> TurnResult | None:
+        """The program calls it a success: nothing was done, and that went well."""
+        if not self._blocked:
+            return None
+        why = f"a hook did not let the prompt through: {self._blocked}"
+        return TurnResult(Outcome.FAILED, "blocked", why, Failure.REFUSED)
 
     def give_up(self) -> Sequence[Update]:
         """The turn will have no end. What it used is used, at a price that nobody told."""

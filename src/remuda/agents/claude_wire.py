@@ -66,13 +66,30 @@ class Line(Struct, tag_field="type"):
     pass
 
 
+class PromptOutcome(Struct):
+    """What became of a prompt that never reached the model."""
+
+    kind: str = ""
+    reason: str = ""
+
+
 class System(Line, tag="system"):
     subtype: str = ""
     session_id: str = ""
+    # of a retry
     attempt: int | None = None
     retry_delay_ms: float | None = None
     error_status: int | None = None
     error: str | None = None
+    # of a hook
+    hook_name: str = ""
+    hook_event: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    outcome: str = ""
+    # of a prompt
+    prompt_submit_outcome: PromptOutcome | None = None
 
 
 class Streamed(Line, tag="stream_event"):

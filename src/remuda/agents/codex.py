@@ -27,7 +27,6 @@ from remuda.agents.jsonrpc import (
 )
 from remuda.agents.options import Option, options_of
 from remuda.agents.process import Child
-from remuda.agents.programs import Program, find
 from remuda.agents.tool_servers import codex_config, environment, own_name
 from remuda.domain.errors import AgentFault, Conflict, RemudaError
 from remuda.domain.failure import Failure
@@ -35,7 +34,6 @@ from remuda.domain.state import Outcome
 from remuda.version import __version__
 
 START_TIMEOUT = 30.0
-PROGRAM = Program("codex", "codex_cli_bin", "bin/codex", "pip install openai-codex")
 
 OPTIONS: Mapping[str, Option] = {
     "permissions": Option(),  # ask, or bypass
@@ -61,13 +59,15 @@ ANSWERS: Mapping[str, Callable[[Raw, bool], Mapping[str, Any]]] = {
 }
 
 
-async def open_session(launch: Launch, listen: Listen, ask: Ask, patience: float = START_TIMEOUT) -> "CodexSession":
+async def open_session(
+    program: Sequence[str], launch: Launch, listen: Listen, ask: Ask, patience: float = START_TIMEOUT
+) -> "CodexSession":
     """Start the program and open its conversation: the one to resume or fork if it knows it, or a new one.
 
     Whether it was resumed shows in `ref`. When it raises, nothing of the agent is left running.
     """
     session = CodexSession(launch, listen, ask)
-    await session.start()
+    await session.start(program)
     try:
         async with asyncio.timeout(patience):
             await session.open()
@@ -100,8 +100,8 @@ class CodexSession:
     def ref(self) -> str:
         return self._reading.thread
 
-    async def start(self) -> None:
-        argv, env = command(self._launch)
+    async def start(self, program: Sequence[str]) -> None:
+        argv, env = command(program, self._launch)
         self.child = await Child.start(argv, replace(self._launch, env=env), self._listen, self._hear)
 
     async def open(self) -> None:
@@ -120,20 +120,27 @@ class CodexSession:
     async def prompt(self, text: str) -> TurnResult:
         if self._turn:
             raise Conflict("a turn is running in this session; wait for its end or cancel it")
-        self._turn = asyncio.get_running_loop().create_future()
+        self._turn = turn = asyncio.get_running_loop().create_future()
+        turn.add_done_callback(self._rest)
         self._cancelled = False
         try:
-            started = await self._replies.ask(lambda number: self._start(number, text))
-            if isinstance(started, RpcError):
-                return TurnResult(Outcome.FAILED, "error", started.message, Failure.MODEL_ERROR)
-            return await self._turn
+            self._replies.send(lambda number: self._start(number, text)).add_done_callback(self._started)
+            return await asyncio.shield(turn)  # who waits may leave; codex is in its turn until it says its end
         except RemudaError:
+            turn.cancel()
             self._report(self._reading.give_up())
             raise
-        finally:
-            self._turn = None
-            self._turn_id = ""
-            self._early.clear()
+
+    def _started(self, reply: "asyncio.Future[RpcResult | RpcError]") -> None:
+        if reply.exception() is None and isinstance(refused := reply.result(), RpcError):
+            self._end_turn(TurnResult(Outcome.FAILED, "error", refused.message, Failure.MODEL_ERROR))
+
+    def _rest(self, turn: "asyncio.Future[TurnResult]") -> None:
+        self._turn = None
+        self._turn_id = ""
+        self._early.clear()
+        if not turn.cancelled():
+            turn.exception()  # it is told to who waits, if anybody still does
 
     async def steer(self, text: str) -> None:
         """Tell the agent something while its turn runs. Raises Conflict when none does."""
@@ -150,7 +157,12 @@ class CodexSession:
         self._cancelled = self._turn is not None
 
     async def end(self, *, gentle: bool) -> Ended:
-        return await self.child.end(gentle=gentle)
+        return await self.child.end(gentle=gentle, cancel=self._stop_turn)
+
+    async def _stop_turn(self) -> None:
+        if self._turn:
+            await self.cancel()
+            await asyncio.wait({self._turn})
 
     async def gone(self) -> Ended:
         return await self.child.gone()
@@ -227,6 +239,9 @@ class CodexSession:
         self._questions.withdraw_all()
         if result.failure is Failure.CANCELLED:
             self._tell("thread/backgroundTerminals/clean")  # else an interrupted command runs on
+        self._end_turn(result)
+
+    def _end_turn(self, result: TurnResult) -> None:
         if self._turn and not self._turn.done():
             self._turn.set_result(result)
 
@@ -251,14 +266,14 @@ class CodexSession:
             self._turn.set_exception(fault)
 
 
-def command(launch: Launch) -> tuple[tuple[str, ...], dict[str, str]]:
+def command(program: Sequence[str], launch: Launch) -> tuple[tuple[str, ...], dict[str, str]]:
     """The program's arguments and its declared environment."""
     options_of("codex", OPTIONS, launch.options)
     env = {**environment(launch.mcp_servers, own_name), **launch.env}
     settings = {**SWITCHES, **provider(dict(launch.options))}
     flags = [part for key, value in settings.items() for part in ("-c", f"{key}={_toml(value)}")]
     # Plugins are looked up over the network at every start: seconds, where it can be reached at all.
-    return (find(PROGRAM, env), *flags, "--disable", "plugins", "app-server"), env
+    return (*program, *flags, "--disable", "plugins", "app-server"), env
 
 
 def provider(options: Mapping[str, str]) -> Mapping[str, object]:

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from remuda.agents import Asked, ModelCall, Retry, Text, Thought, ToolCall, TurnResult, Update
+from remuda.agents.failures import by_status, by_words, model_failure
 from remuda.agents.jsonrpc import Id
-from remuda.agents.model_errors import by_status, by_words, model_failure
 from remuda.domain.errors import AgentFault
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome, Usage

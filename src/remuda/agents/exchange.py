@@ -38,16 +38,19 @@ class Awaited(Generic[T]):
 
     async def ask(self, send: Callable[[int], None]) -> T:
         """Send under a fresh number and wait for its reply, or for the fault that makes one impossible."""
+        return await self.send(send)
+
+    def send(self, send: Callable[[int], None]) -> "asyncio.Future[T]":
+        """It is sent when this returns: what is sent afterwards, such as a cancel, comes after it."""
         if self.fault:
             raise self.fault
         self._asked += 1
         number = self._asked
-        self._waiting[number] = asyncio.get_running_loop().create_future()
-        try:
-            send(number)
-            return await self._waiting[number]
-        finally:
-            del self._waiting[number]
+        reply: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        reply.add_done_callback(lambda _: self._waiting.pop(number))
+        self._waiting[number] = reply
+        send(number)
+        return reply
 
     def resolve(self, number: int, reply: T) -> None:
         waiting = self._waiting.get(number)
@@ -62,26 +65,32 @@ class Awaited(Generic[T]):
                 waiting.set_exception(self.fault)
 
 
+Key = int | str | None
+
+
 class Questions:
     """What the agent asks before it uses a tool. Each is answered once, unless the agent takes it back."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._open: dict[object, asyncio.Task[None]] = {}
+        self._open: dict[Key, asyncio.Task[None]] = {}
 
-    def put(self, key: object, asked: Asked, reply: Callable[[Answered], None]) -> None:
+    def put(self, key: Key, asked: Asked, reply: Callable[[Answered], None]) -> None:
         self.withdraw(key)
         self._open[key] = task = asyncio.create_task(self._answer(asked, reply))
         task.add_done_callback(lambda done: self._forget(key, done))
 
-    def withdraw(self, key: object) -> None:
+    def withdraw(self, key: Key) -> None:
         """The agent no longer waits for this one: whoever is asked may stop thinking about it."""
         if task := self._open.pop(key, None):
             task.cancel()
 
-    def withdraw_all(self) -> None:
-        for key in tuple(self._open):
+    def withdraw_all(self) -> tuple[Key, ...]:
+        """Those that were still open."""
+        keys = tuple(self._open)
+        for key in keys:
             self.withdraw(key)
+        return keys
 
     async def _answer(self, asked: Asked, reply: Callable[[Answered], None]) -> None:
         try:
@@ -90,6 +99,6 @@ class Questions:
             answered = Answered(allow=False, why=f"Remuda could not put the question: {error}")
         reply(answered)
 
-    def _forget(self, key: object, done: asyncio.Task[None]) -> None:
+    def _forget(self, key: Key, done: asyncio.Task[None]) -> None:
         if self._open.get(key) is done:
             del self._open[key]

@@ -1,12 +1,12 @@
-"""What kind of failure an agent reports, read from the evidence it gives: codes first, then words.
+"""What kind of failure an agent reports, read from the evidence it gives: codes first, then words. Pure.
 
 Words come last because they are whatever a service likes to say; a code, where there is one, is meant.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from remuda.agents.model_errors import by_words, model_failure
 from remuda.domain.failure import Failure
 
 AUTH_REQUIRED = -32000  # the protocol's own code: log in first
@@ -21,6 +21,41 @@ BY_NAME: tuple[tuple[str, Failure], ...] = (
     ("overloaded", Failure.OVERLOADED),
     ("refus", Failure.REFUSED),
 )
+_BY_STATUS: Mapping[int, Failure] = {
+    401: Failure.NOT_LOGGED_IN,
+    403: Failure.NOT_LOGGED_IN,
+    413: Failure.CONTEXT_EXCEEDED,
+    429: Failure.RATE_LIMITED,
+    503: Failure.OVERLOADED,
+    529: Failure.OVERLOADED,
+}
+
+# For the errors that programs tell in prose only. The first that is found in the text counts.
+_BY_WORDS: tuple[tuple[re.Pattern[str], Failure], ...] = tuple(
+    (re.compile(words, re.IGNORECASE), failure)
+    for words, failure in (
+        (
+            r"prompt is too long|context.(window|length|limit|size)|maximum context|input is too long"
+            r"|too large to compact|input token count.{0,40}exceeds|exceeds the (maximum|model).{0,30}(tokens|context)",
+            Failure.CONTEXT_EXCEEDED,
+        ),
+        (
+            r"not logged in|/login\b|(invalid|incorrect|missing|no) (x-)?api.key|api key not valid"
+            r"|authenticat|unauthori[sz]ed|(please|must) (log|sign) ?in|login required",
+            Failure.NOT_LOGGED_IN,
+        ),
+        (
+            r"content.filter|content policy|usage policy|flagged|blocked by safety|(?<!connection )\brefus(ed|al)\b",
+            Failure.REFUSED,
+        ),
+        (
+            r"rate.limit|too many requests|resource.exhausted|\bquota\b|(usage|session|weekly) limit|hit your limit",
+            Failure.RATE_LIMITED,
+        ),
+        (r"overloaded|at capacity|service unavailable", Failure.OVERLOADED),
+    )
+)
+
 # A number is a status only where it is marked as one: "took 429 seconds" is none.
 STATUS = re.compile(
     r"(?:\bHTTP(?:/[\d.]+)? |\bstatus(?:[ _]?code)?\"?[:= ]+|\bcode\"?[:= ]+|error[: ]+|\()([45]\d\d)\b", re.IGNORECASE
@@ -65,3 +100,16 @@ def _kind(text: str, code: int, name: str) -> Failure:
 def _status(text: str) -> int:
     found = STATUS.search(text)
     return int(found[1]) if found else 0
+
+
+def by_status(status: int | None) -> Failure | None:
+    """What an HTTP status says by itself; None where it depends on the words."""
+    return _BY_STATUS.get(status or 0)
+
+
+def by_words(text: str) -> Failure | None:
+    return next((failure for words, failure in _BY_WORDS if words.search(text)), None)
+
+
+def model_failure(status: int | None, text: str) -> Failure:
+    return by_status(status) or by_words(text) or Failure.MODEL_ERROR

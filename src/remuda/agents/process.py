@@ -80,9 +80,11 @@ class Child:
         env = environment(launch.env, launch.mark)
         if launch.sandbox is not None:
             argv = sandboxed(argv, launch.cwd, network=launch.sandbox.network, writable=launch.sandbox.writable)
-        if shutil.which(argv[0], path=env.get("PATH")) is None:
+        program = shutil.which(argv[0], path=env.get("PATH"))
+        if program is None:
             said = f"there is no program {argv[0]!r}; install it or correct PATH"
             raise AgentFault(said, Failure.NOT_INSTALLED)
+        argv = (program, *argv[1:])
         leaf, ahead = await asyncio.to_thread(_prepare, launch.mark)
         try:
             with leaf.closed() if leaf else nullcontext():

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from remuda.agents.catalog import CATALOG, Row
-from remuda.agents.presence import look_closely
+from remuda.agents.presence import look_closely, versions_kept
 from remuda.cli.call import width, write_out
 from remuda.cli.project import project
 from remuda.cli.say import json_option
@@ -21,7 +21,7 @@ from remuda.views.backends import backend, backends_text
 @json_option
 def agents(as_json: bool) -> None:
     """List the programs that can run an agent: which are installed, what each can do, how to get the others."""
-    rows = [backend(each) for each in asyncio.run(look_closely(_rows()))]
+    rows = [backend(each) for each in asyncio.run(look_closely(_rows(), versions_kept()))]
     if as_json:
         write_out(msgspec.json.encode({"agents": rows}) + b"\n")
     else:

@@ -1,4 +1,5 @@
-"""The console script. `remuda ps` is answered here, before anything slow is imported; the rest is click's."""
+"""The console script. `remuda ps` and the hooks of agents are answered before anything slow is imported; the rest is
+click's."""
 
 import os
 import sys
@@ -13,6 +14,10 @@ def main() -> int:
     arguments = sys.argv[1:]
     if arguments[:1] == ["ps"] and PS_FLAGS.issuperset(arguments[1:]) and _ps_at_once(set(arguments[1:])):
         return 0
+    if arguments[:1] == ["hook"]:
+        from remuda.cli.hook import hook
+
+        return hook(arguments[1:])
     from remuda.cli.group import run  # click alone takes longer than the whole answer above
 
     return run(arguments)

@@ -6,14 +6,16 @@ import logging
 import os
 import secrets
 import signal
+import socket
 import sys
 from pathlib import Path
 
 import click
 import uvloop
+from starlette.applications import Starlette
 
 from remuda.cli.say import note
-from remuda.domain.errors import Invalid
+from remuda.domain.errors import EffectFailed, Invalid
 from remuda.gateway.assembly import open_gateway
 from remuda.gateway.config import Configured, find_config, load_config
 from remuda.gateway.gateway import Gateway
@@ -22,7 +24,7 @@ from remuda.gateway.reach import own_mark, sweep_orphans
 from remuda.mcp import stdio
 from remuda.mcp.http import HttpFront
 from remuda.mcp.http_checks import LOOPBACK
-from remuda.mcp.listen import listening
+from remuda.runtime.serving import serving
 
 TOKEN = "REMUDA_GATEWAY_TOKEN"  # noqa: S105 - the name of the variable
 
@@ -69,12 +71,23 @@ async def _over_http(configured: Configured, role: str, host: str, port: int) ->
             return gateway if hmac.compare_digest(given.encode(), token.encode()) else None
 
         front = HttpFront(door, hosts=LOOPBACK | {host.lower()})
-        async with listening(front.routes(), host=host, port=port) as bound:
+        listening = _listen(host, port)
+        async with serving(Starlette(routes=list(front.routes())), listening):
+            bound = listening.getsockname()[1]
             _banner(configured, gateway, f"http://{f'[{host}]' if ':' in host else host}:{bound}/mcp")
             if not os.environ.get(TOKEN):
                 note(f"  token    {token}")
             await stop.wait()
             await front.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise EffectFailed(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+    listening.setblocking(False)
+    return listening
 
 
 def _stopped() -> asyncio.Event:

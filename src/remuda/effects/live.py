@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from remuda.agents import Asked, Ended, ModelCall, Retry, Session, Text, Thought, ToolCall, Update, Wire
+from remuda.agents import Asked, Ended, Hook, ModelCall, Retry, Session, Text, Thought, ToolCall, Update, Wire
 from remuda.domain.commands import (
     Report,
     ReportError,
@@ -31,6 +31,7 @@ Clock = Callable[[], float]
 class Live:
     def __init__(self, agent: str, epoch: int, *, transcript: Transcript, tell: Tell, clock: Clock) -> None:
         self.agent, self.epoch = agent, epoch
+        self.folder = ""  # where it works, from the project's root
         self.token = ""  # by which its process is known at the door
         self.turn = 0
         self.fault: tuple[str, Failure] | None = None  # why we gave up on it, if we did
@@ -63,9 +64,7 @@ class Live:
         self.heard_at = asyncio.get_running_loop().time()
         match update:
             case Wire():
-                self._transcript.wire(self._clock(), update.side, update.line)
-                if update.side == "stderr":
-                    self.say("stderr", update.line)
+                self._heard(update)
             case Text():
                 self.say("text", update.text)
             case Thought():
@@ -77,6 +76,14 @@ class Live:
             case Retry():
                 what = f"the model's service failed and is tried again (try {update.attempt}): {update.detail}"
                 self._tell(ReportError(self.agent, self.epoch, self.turn, what, update.failure))
+
+            case Hook() if update.text or update.status != "passed":  # else it had nothing to say
+                self.say("note", f"hook {update.name} {update.status}: {update.text[:LONGEST_TOOL_TEXT]}")
+
+    def _heard(self, wire: Wire) -> None:
+        self._transcript.wire(self._clock(), wire.side, wire.line)
+        if wire.side == "stderr":
+            self.say("stderr", wire.line)
 
     def _tool(self, call: ToolCall) -> None:
         text = call.arguments if call.status == "started" else call.result
@@ -171,8 +178,6 @@ class Live:
         if self.session is None:
             ended = Ended(None, "it never started")
         else:
-            if gentle:
-                await self.session.cancel()
             ended = await self.session.end(gentle=gentle)
         self.close()
         return ended

@@ -11,6 +11,8 @@ from remuda.domain.permission import Policy, Ruling, judge
 # (id of the question, what is asked): makes it durable; False when it is no time for questions.
 Put = Callable[[str, Asked], bool]
 
+MOST_OPEN = 100  # questions of one session that wait for an answer; whoever asks more asks nobody in earnest
+
 
 class Questions:
     def __init__(self, agent: str, policy: Policy, folders: Sequence[str], put: Put) -> None:
@@ -28,16 +30,26 @@ class Questions:
         judgement = judge(self._policy, asked.tool, paths, self._folders)
         if judgement.ruling is not Ruling.ASK:
             return Answered(judgement.ruling is Ruling.ALLOW, judgement.why)
+        if sum(map(len, self._waiting.values())) >= MOST_OPEN:
+            return Answered(False, f"it waits for {MOST_OPEN} answers already; no more is asked until some are given")
         which = question_id(self._agent, asked)
         if not self._put(which, asked):
             return Answered(False, "nobody can be asked outside of a turn")
         answer: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(which, []).append(answer)
-        return await answer
+        try:
+            return await answer
+        finally:
+            self._forget(which, answer)  # also when who asked has left
 
     def _without_links(self, paths: Sequence[str]) -> list[str]:
         """Where they really lead: tools understand `~`, and whoever follows a link is where it leads."""
         return [os.path.realpath(os.path.join(self._folders[0], os.path.expanduser(path))) for path in paths]
+
+    def _forget(self, which: str, answer: "asyncio.Future[Answered]") -> None:
+        others = [each for each in self._waiting.pop(which, []) if each is not answer]
+        if others:
+            self._waiting[which] = others
 
     def settle(self, which: str, *, allow: bool, why: str) -> None:
         for answer in self._waiting.pop(which, []):

@@ -11,7 +11,6 @@ than so many seconds ago.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -51,8 +50,7 @@ TABLE: Mapping[Counting, Mapping[Happening, Rule]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(NamedTuple):
     """When a server has to leave."""
 
     turns: int
@@ -60,17 +58,15 @@ class Idle:
     pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     turn: int
     at: float  # seconds, on any clock that only goes forward
     flying: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(NamedTuple):
     turn: int = 0
-    uses: Mapping[str, Use] = field(default_factory=dict)  # the last of each server, until it leaves
+    uses: Mapping[str, Use] = {}  # the last of each server, until it leaves
 
 
 class Ticked(NamedTuple):
@@ -91,10 +87,8 @@ def tick(
     ticked = Clock(turn, uses)
     if not rule.sweeps:
         return Ticked(ticked, {})
-    leaving = {
-        server: turn - use.turn for server, use in sorted(uses.items()) if _leaves(use, rules.get(server), turn, now)
-    }
-    return Ticked(forget(ticked, leaving), leaving)
+    leaving = {server: turn - use.turn for server, use in uses.items() if _leaves(use, rules.get(server), turn, now)}
+    return Ticked(forget(ticked, leaving) if leaving else ticked, leaving)
 
 
 def _leaves(use: Use, rule: Idle | None, turn: int, now: float) -> bool:
@@ -106,4 +100,4 @@ def _leaves(use: Use, rule: Idle | None, turn: int, now: float) -> bool:
 def forget(clock: Clock, servers: Iterable[str]) -> Clock:
     """These no longer run, whyever."""
     gone = set(servers)
-    return replace(clock, uses={server: use for server, use in clock.uses.items() if server not in gone})
+    return Clock(clock.turn, {server: use for server, use in clock.uses.items() if server not in gone})

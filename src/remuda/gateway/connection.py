@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, assert_never
 import msgspec
 from msgspec import Raw, Struct
 
-from remuda.gateway.faults import ServerFault
+from remuda.gateway.faults import NoAnswer, ServerFault
 from remuda.gateway.link import Hear, Link, Lost
 from remuda.mcp import eras
 from remuda.mcp.jsonrpc import (
@@ -34,6 +34,7 @@ from remuda.version import __version__
 log = logging.getLogger("remuda.gateway")
 
 MOST_PAGES, MOST_ITEMS = 1000, 20_000
+LONGEST_WAIT = 300.0  # seconds for an answer, where nobody says otherwise
 Open = Callable[[Hear, Lost], Awaitable[Link]]
 
 
@@ -94,23 +95,31 @@ class Connection:
             await self._link.flush()
         self.capabilities, self.instructions = welcome.capabilities, welcome.instructions
 
-    async def ask(self, method: str, params: Raw) -> Raw:
+    async def ask(self, method: str, params: Raw, seconds: float = LONGEST_WAIT) -> Raw:
         """RpcError is the server's own answer; ServerFault means that there will be none."""
         if self._fault is not None or self._link is None:
             raise self._fault or ServerFault(f"the tool server {self.name!r} is not connected")
         self._number += 1
         number = self._number
-        waiting: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[Raw] = loop.create_future()
         self._waiting[number] = waiting
+        late = loop.call_later(seconds, self._too_late, waiting, method, seconds)
         try:
             self._link.send(request(number, method, self._dressed(params)), number)
             return await waiting
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, NoAnswer):
             if method not in ("initialize", "server/discover"):
                 self.tell("notifications/cancelled", raw({"requestId": number, "reason": "no longer wanted"}))
             raise
         finally:
+            late.cancel()
             del self._waiting[number]
+
+    def _too_late(self, waiting: "asyncio.Future[Raw]", method: str, seconds: float) -> None:
+        if not waiting.done():
+            said = f"the tool server {self.name!r} did not answer {method} within {seconds:g} s"
+            waiting.set_exception(NoAnswer(said + self.link.evidence()))
 
     def tell(self, method: str, params: Raw) -> None:
         if self.alive:

@@ -7,3 +7,7 @@ class ServerFault(RemudaError):
     """The server broke its word: it did not start, did not answer, or answered what nobody understands."""
 
     http_status = 502
+
+
+class NoAnswer(ServerFault):
+    """It may still be at it, but nobody waits any longer."""

@@ -48,6 +48,8 @@ class Gateway:
         self.fleet, self.role = fleet, role
         self.listing: Callable[[int], None] = lambda _tokens: None  # told what the list costs, when it has changed
         self._choose = choose
+        self._allowed_by = fleet.configured
+        self._allowed = policy.allowed(fleet.configured.gateway, fleet.configured.servers, role)
         self._listed = Listed()
         self._clients: list[Client] = []
         self._asked_again = asyncio.Event()
@@ -72,7 +74,10 @@ class Gateway:
     @property
     def allowed(self) -> policy.Allowed:
         configured = self.fleet.configured
-        return policy.allowed(configured.gateway, configured.servers, self.role)
+        if configured is not self._allowed_by:
+            self._allowed_by = configured
+            self._allowed = policy.allowed(configured.gateway, configured.servers, self.role)
+        return self._allowed
 
     async def close(self) -> None:
         await self.fleet.close()

@@ -31,15 +31,14 @@ class Ledger:
         self.books = Books(servers={})
         self._state = state
         self._name = name or str(os.getpid())
-        self._waiting: list[bytes] = []
+        self._waiting: list[tuple[float, GatewayEvent]] = []
 
     def note(self, event: GatewayEvent) -> None:
         self.books.add(event)
         if not isinstance(event, ServerCalled):
             log.info("%s", in_words(event))
         if len(self._waiting) < MOST_WAITING:
-            line = {"at": round(time.time(), 3), "event": type(event).__name__, **asdict(event)}
-            self._waiting.append(msgspec.json.encode(line) + b"\n")
+            self._waiting.append((time.time(), event))
 
     @asynccontextmanager
     async def keeping(self) -> AsyncIterator[None]:
@@ -59,7 +58,7 @@ class Ledger:
 
     def _write(self, name: str) -> None:
         """A disk that cannot be written costs the statistics, and not the calls."""
-        lines, self._waiting = self._waiting, []
+        happened, self._waiting = self._waiting, []
         stats = self._state / "stats"
         try:
             stats.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,7 +67,7 @@ class Ledger:
             beside.replace(stats / f"{name}.json")
             if name != self._name:
                 (stats / f"{self._name}.json").unlink(missing_ok=True)
-            self._append(b"".join(lines))
+            self._append(b"".join(_line(at, event) for at, event in happened))
         except OSError as error:
             log.warning("the gateway's statistics cannot be written: %s", error)
 
@@ -79,3 +78,7 @@ class Ledger:
                 path.replace(path.with_suffix(".old.jsonl"))
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as file:
             file.write(lines)
+
+
+def _line(at: float, event: GatewayEvent) -> bytes:
+    return msgspec.json.encode({"at": round(at, 3), "event": type(event).__name__, **asdict(event)}) + b"\n"

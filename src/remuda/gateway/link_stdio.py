@@ -1,5 +1,6 @@
 """A tool server that is a program of ours: one message a line, in a process group and a cgroup of its own."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -39,13 +40,21 @@ class ServerPipes(Pipes):
 class StdioLink:
     def __init__(self, child: Child, program: Program) -> None:
         self._child, self._program = child, program
+        self._waiting: list[bytes] = []
 
     @property
     def pid(self) -> int:
         return self._child.pid
 
     def send(self, message: bytes, number: int | None) -> None:  # noqa: ARG002 - answers come on the same pipe
-        self._child.write(message)
+        # What is sent in one go of the loop is written in one: a write costs more than all that led to it.
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._write)
+        self._waiting.append(message)
+
+    def _write(self) -> None:
+        messages, self._waiting = self._waiting, []
+        self._child.write(b"\n".join(messages))
 
     async def flush(self) -> None:
         """A pipe keeps the order."""

@@ -64,13 +64,7 @@ class ToolServer:
         connection = self._connection
         if connection is None or not connection.alive:
             connection = await self.ready()
-        seconds = self.settings.call_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                return await connection.ask(method, params)
-        except TimeoutError:
-            said = f"the tool server {self.name!r} did not answer {method} within {seconds:g} s"
-            raise ServerFault(said + connection.link.evidence()) from None
+        return await connection.ask(method, params, self.settings.call_seconds)
 
     async def relist(self) -> None:
         """Ask for its tools again."""

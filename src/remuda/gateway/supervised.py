@@ -10,6 +10,8 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from starlette.applications import Starlette
+
 from remuda.agents import McpServer
 from remuda.domain.effects import StartSession
 from remuda.domain.events import SessionEnded, TurnEnded
@@ -19,8 +21,8 @@ from remuda.gateway.config import Configured, load_config
 from remuda.gateway.gateway import Gateway
 from remuda.mcp import Desk
 from remuda.mcp.http import HttpFront
-from remuda.mcp.listen import listening
 from remuda.runtime.runtime import Runtime
+from remuda.runtime.serving import on_loopback, serving
 from remuda.store import follow
 
 log = logging.getLogger("remuda.gateway")
@@ -53,12 +55,11 @@ class Seat:
 class Seats:
     """Those of all sessions that are alive, by agent and epoch."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, port: int) -> None:
+        self._runtime, self._url = runtime, f"http://127.0.0.1:{port}/mcp"
         self._seats: dict[tuple[str, int], Seat] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self.front = HttpFront(self._door)
-        self.port = 0
 
     def lend(self, effect: StartSession, token: str) -> Loan:
         """The address and a token that is good for as long as the session lives. Nothing where there are no servers."""
@@ -68,8 +69,8 @@ class Seats:
         self.leave(effect.agent)  # what was lent to an earlier session of it, or to a try that failed
         mark = f"{self._runtime.place.mark}/{effect.agent}/{effect.epoch}/gateway"
         self._seats[effect.agent, effect.epoch] = Seat(configured, mark, effect, token)
-        url = f"http://127.0.0.1:{self.port}/mcp"
-        return Loan(mcp_servers=(McpServer(NAME, url=url, headers=(("Authorization", f"Bearer {token}"),)),))
+        bearer = (("Authorization", f"Bearer {token}"),)
+        return Loan(mcp_servers=(McpServer(NAME, url=self._url, headers=bearer, optional=True),))
 
     def turn_ended(self, agent: str, epoch: int) -> None:
         seat = self._seats.get((agent, epoch))
@@ -102,8 +103,9 @@ class Seats:
 @asynccontextmanager
 async def serve_gateway(runtime: Runtime) -> AsyncIterator[Seats]:
     """Lend a gateway to every session that starts in this block."""
-    seats = Seats(runtime)
-    async with listening(seats.front.routes()) as seats.port:
+    listening = on_loopback()
+    seats = Seats(runtime, listening.getsockname()[1])
+    async with serving(Starlette(routes=list(seats.front.routes())), listening):
         runtime.world.lenders.append(seats.lend)
         following = asyncio.create_task(_follow(runtime, seats))
         try:

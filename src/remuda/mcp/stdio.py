@@ -53,6 +53,7 @@ class _Input(asyncio.Protocol):
 class _Output(asyncio.BaseProtocol):
     def __init__(self) -> None:
         self.transport: asyncio.WriteTransport | None = None
+        self._waiting: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.WriteTransport, transport)
@@ -67,12 +68,19 @@ class _Output(asyncio.BaseProtocol):
         self._write(failure(to, error.body))
 
     def _write(self, message: bytes) -> None:
-        if self.transport is None or self.transport.is_closing():
+        # What is said in one go of the loop is written in one: a write costs more than all that led to it.
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._waiting.append(message)
+
+    def flush(self) -> None:
+        messages, self._waiting = self._waiting, []
+        if not messages or self.transport is None or self.transport.is_closing():
             return
         if self.transport.get_write_buffer_size() > LONGEST_BACKLOG:
             self.transport.abort()  # it will never read them
             return
-        self.transport.write(message + b"\n")
+        self.transport.write(b"\n".join((*messages, b"")))
 
 
 async def serve(desk: Desk, *, stop: asyncio.Event | None = None) -> None:
@@ -95,6 +103,7 @@ async def serve(desk: Desk, *, stop: asyncio.Event | None = None) -> None:
         stopping.cancel()
         reading.close()
         await conversation.close()
+        outgoing.flush()
         transport.close()
 
 

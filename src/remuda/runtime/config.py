@@ -1,15 +1,22 @@
 """The settings, `remuda.toml` at the project's root. Every key stands here; any other is refused."""
 
 import math
+import re
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
+from remuda.domain.decide import MOST_WORKERS
 from remuda.domain.errors import Invalid
 from remuda.domain.permission import Policy, Ruling
+from remuda.effects.work import WorkRules
 from remuda.effects.world import DEFAULT_SILENCE
+from remuda.records.keeping import BESIDE, DIRECTORY, FOLDER, BadKeeping, Keeping
+from remuda.records.validations import COMMANDS, DEFAULT_LIMIT, Checks
 from remuda.runtime.nearest import in_words, keys_of
 from remuda.runtime.tool_servers import GatewaySettings
+from remuda.runtime.work_settings import AcceptanceSettings, MergeSettings, WorktreeSettings, work_rules
 from remuda.store.output import DEFAULT_LINES
 
 
@@ -23,6 +30,38 @@ class OutputSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class TurnSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silence_seconds: float = DEFAULT_SILENCE  # a turn without a sign of life for so long is given up
+    # How records are kept: see records/keeping.py.
+    records: str = BESIDE
+    folder: str = FOLDER
+    directory: str = DIRECTORY
+    signing_key: str = ""  # a file with an ed25519 key; a path in the project, or anywhere
+    allowed_signers: str = ""  # a file with the keys whose signatures count
+    # What is checked before a turn counts as complete: commands, as lists of words.
+    tests: tuple[str, ...] = ()
+    lint: tuple[str, ...] = ()
+    typecheck: tuple[str, ...] = ()
+    build: tuple[str, ...] = ()
+    scan: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()  # files that must begin with a metadata header
+    versions: tuple[str, ...] = ()  # files whose version must be raised when they change
+    branch_pattern: str = ""
+    commit_pattern: str = ""
+    check_seconds: float = DEFAULT_LIMIT
+    blocking: bool = False  # whether a turn whose checks fail, fails
+
+    def keeping(self) -> Keeping:
+        return Keeping(self.records, self.folder, self.directory)
+
+    def checks(self) -> Checks:
+        return Checks(
+            commands={rule: getattr(self, name) for rule, name in COMMANDS.items()},
+            headers=self.headers,
+            versions=self.versions,
+            branch=self.branch_pattern,
+            commit=self.commit_pattern,
+            seconds=self.check_seconds,
+            blocking=self.blocking,
+        )
 
 
 class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,6 +76,24 @@ class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     network: bool = True  # in the sandbox; without it loopback is cut off as well
 
 
+class TaskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How work is given out: see watch/coordinator.py."""
+
+    coordinator: Literal["remuda", "none"] = "remuda"  # who assigns while no agent of role coordinator is alive
+    review: Literal["other", "none"] = "other"  # who reviews before a merge
+    workers: int = 0  # spawned, up to so many, while there is work for them
+
+
+class RoutingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tasks with one of these labels, or about such files, are for these agents."""
+
+    labels: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    role: str = "worker"
+    backend: str = ""
+    model: str = ""
+
+
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A program of the user's own that speaks ACP, or another command for one that Remuda knows."""
 
@@ -49,9 +106,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     project: ProjectSettings = ProjectSettings()
     output: OutputSettings = OutputSettings()
     turns: TurnSettings = TurnSettings()
+    tasks: TaskSettings = TaskSettings()
+    routing: tuple[RoutingSettings, ...] = ()
+    worktrees: WorktreeSettings = WorktreeSettings()
+    acceptance: AcceptanceSettings = AcceptanceSettings()
+    merge: MergeSettings = MergeSettings()
     roles: dict[str, RoleSettings] = {}
     agents: dict[str, AgentSettings] = {}
     gateway: GatewaySettings = GatewaySettings()
+
+    @property
+    def work(self) -> WorkRules:
+        return work_rules(self.worktrees, self.acceptance, self.merge)
 
     def policy(self, role: str) -> Policy:
         said = self.roles.get(role, RoleSettings())
@@ -66,6 +132,34 @@ TEMPLATE = """\
 
 [turns]
 # silence_seconds = 900   # a turn without a sign of life for so long is given up; tools and questions do not count
+# records = "beside"      # in git under tags; "files": in the work tree too; "branch": committed as well; "off"
+# folder = "ai/agentic-pipeline"   # of the records
+# directory = "turn-{number}"      # of one turn in it; add {id} where records of many clones are merged
+# signing_key = ""        # a file with an ed25519 key, as ssh-keygen makes it
+# allowed_signers = ""    # a file with the keys whose signatures count
+# tests = []              # commands that are run before a turn counts as complete: ["make", "test"]
+# lint = []
+# typecheck = []
+# build = []
+# scan = []
+# headers = []            # files that must begin with a metadata header: ["src/**/*.ts"]
+# versions = []           # files whose version must be raised when they change
+# branch_pattern = ""     # a regular expression for the branch that work is done on
+# commit_pattern = ""     # and one for the first line of each commit
+# check_seconds = 600     # a check that takes longer has failed
+# blocking = false        # whether a turn whose checks fail has failed
+
+[tasks]
+# coordinator = "remuda"  # "none": nobody assigns but you, and an agent of role coordinator
+# review = "other"        # "none": what passes its checks is merged without a review
+# workers = 0             # spawned, up to so many, while there is work for them
+
+# [[routing]]             # who gets a task: the first that fits, by a label or by a file
+#   labels = []
+#   paths = []            # patterns, as in "docs/*"
+#   role = "worker"
+#   backend = ""
+#   model = ""
 
 [roles.worker]            # what agents of a role may do: "tool" or "tool:path", with * and ?
 # allow = []
@@ -122,6 +216,20 @@ TEMPLATE = """\
 #   allow = ["*"]
 #   deny = []
 
+[worktrees]               # each task has one, in .remuda/worktrees
+# set_up = []             # run in each new one before anyone works in it, as in ["npm", "ci"]
+# set_up_seconds = 900
+# precious = [".env", ".env.*", "*.pem", "*.key", "*.sqlite", "*.sqlite3", "*.db", "*.local.*"]  # ignored, but kept
+
+[acceptance]              # the commands that must succeed before a task is done
+# seconds = 900           # for each command
+# env = []                # names of variables that may pass to them, and to the set-up
+
+[merge]
+# mode = "branch-only"    # on remuda/merged; or "local": the target itself; or "pull-request-text"
+# history = "rebase"      # or "squash": one commit for each task; or "merge"
+# target = ""             # the branch to merge into; empty: the one that you are on
+
 [output]
 # lines = 100             # recent lines of output kept in memory for each live agent
 """
@@ -140,9 +248,35 @@ def load_settings(path: Path) -> Settings:
         raise Invalid(f"{path}: {in_words(str(error), Settings)}") from error
     if not 1 <= settings.output.lines <= 100_000:
         raise Invalid(f"{path}: output.lines must be from 1 to 100000, not {settings.output.lines}")
+    if not 0 <= settings.tasks.workers <= MOST_WORKERS:
+        raise Invalid(f"{path}: tasks.workers must be from 0 to {MOST_WORKERS}, not {settings.tasks.workers}")
     if not 0 < settings.turns.silence_seconds < math.inf:  # also not nan, which TOML can write
         raise Invalid(f"{path}: turns.silence_seconds must be more than 0, not {settings.turns.silence_seconds}")
+    try:
+        settings.work  # noqa: B018 - it must make sense
+    except Invalid as error:
+        raise Invalid(f"{path}: {error}") from error
+    _check_turns(path, settings.turns)
     return settings
+
+
+def _check_turns(path: Path, turns: TurnSettings) -> None:
+    if not 0 < turns.check_seconds < math.inf:
+        raise Invalid(f"{path}: turns.check_seconds must be more than 0, not {turns.check_seconds}")
+    try:
+        turns.keeping()
+        for name in ("branch_pattern", "commit_pattern"):
+            re.compile(getattr(turns, name))
+    except BadKeeping as error:
+        raise Invalid(f"{path}: {error}") from error
+    except re.error as error:
+        raise Invalid(f"{path}: turns.{name} is no regular expression: {error}") from error
+
+
+def signing_key(root: Path) -> Path | None:
+    """The key that a project's records are signed with, if it has one."""
+    key = load_settings(root / "remuda.toml").turns.signing_key
+    return root / Path(key).expanduser() if key else None
 
 
 def known_keys() -> list[str]:

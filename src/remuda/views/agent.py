@@ -14,6 +14,8 @@ class SessionDetail(msgspec.Struct, frozen=True):
     ref: str
     resumes: str
     calls: int
+    errand: int
+    metered: bool
 
 
 class MessageDetail(msgspec.Struct, frozen=True):

@@ -55,7 +55,7 @@ def remove(repository: Repository, task: str, precious: Sequence[str] = PRECIOUS
     elif path.exists():
         return Kept((f"{path} is no whole worktree; look into it, and remove it yourself",))
     if is_registered(repository, path):
-        if going.exists() and (why := _dirt(going)):  # somebody was at work between the look and the rename
+        if going.exists() and (why := dirt(going)):  # somebody was at work between the look and the rename
             going.rename(path)
             return Kept(why)
         git(repository.root, "worktree", "remove", "--force", "--force", str(path))
@@ -67,7 +67,7 @@ def why_keep(repository: Repository, tree: Worktree, precious: Sequence[str] = P
     """Why the worktree must stay; nothing when it may go."""
     middle = unfinished(tree.path)
     reasons = [f"in the worktree {middle}"] if middle else []
-    reasons += _dirt(tree.path)
+    reasons += dirt(tree.path)
     reasons += _precious(repository, tree, precious)
     reasons += _stashed(repository, tree)
     reasons += _submodules(tree)
@@ -89,7 +89,8 @@ def put_branch_away(repository: Repository, task: str) -> str:
 # --- what would be lost ---
 
 
-def _dirt(path: Path) -> tuple[str, ...]:
+def dirt(path: Path) -> tuple[str, ...]:
+    """What is not in git, in sentences."""
     said = text(git(path, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"))
     entries = [each for each in said.split("\0") if each]
     untracked = [each[3:] for each in entries if each.startswith("??")]

@@ -1,6 +1,6 @@
 """Does one step of work on a task again and again, and each time one command of git's later it all goes wrong.
 
-    python -m adapters.killed_work STEP WAY FOLDER
+    python -m adapters.killed_work STEP WAY FOLDER [NUMBER OF THE FIRST COMMAND]
 
 The ways: `before` kills this process with SIGKILL before the command, `full` lets git itself die at the first byte that
 it writes, as on a full disk. Then the step is done once more, undisturbed, and must come out as if nothing had been.
@@ -159,7 +159,7 @@ def in_a_child(do: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def main(step: str, way: str, folder: Path) -> None:
+def main(step: str, way: str, folder: Path, first: int = 1) -> None:
     root, pristine = folder / "project", folder / "pristine"
     assert in_a_child(lambda: make(root, step)) == 0
     root.rename(pristine)
@@ -176,7 +176,7 @@ def main(step: str, way: str, folder: Path) -> None:
         assert users(root) == before == untouched
         fsck(root)
 
-    number = 0
+    number = first - 1
     while True:
         number += 1
         shutil.rmtree(root, ignore_errors=True)
@@ -195,4 +195,4 @@ def main(step: str, way: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), *map(int, sys.argv[4:]))

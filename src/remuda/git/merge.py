@@ -17,7 +17,7 @@ from typing import Literal
 
 from remuda.domain.errors import Refused
 from remuda.git import GitFailed, git, line
-from remuda.git.locks import clear_stale
+from remuda.git.locks import clear_stale_of
 from remuda.git.refs import move
 from remuda.git.repository import NOTHING, Repository, branch, commit_of, head, is_ancestor, worktrees
 from remuda.git.worktree import FOLDER, MERGED, PREFIX, git_folder, is_registered
@@ -110,7 +110,7 @@ def stand(repository: Repository, commit: str) -> Path:
     path = repository.state / FOLDER / TRIAL
     if is_registered(repository, path) and path.is_dir():
         try:
-            clear_stale(git_folder(path) / "index.lock", path)
+            clear_stale_of(git_folder(path), path)
             git(path, "checkout", "--quiet", "--force", "--detach", commit, within=1800)
             git(path, "clean", "-ffdq")
             return path

@@ -13,7 +13,7 @@ from pathlib import Path
 from remuda.git import GitFailed, ask, git, line, names
 from remuda.git.commit import TAKING_IN, identity, unfinished
 from remuda.git.keeping import dirt
-from remuda.git.locks import clear_stale
+from remuda.git.locks import clear_stale_of
 from remuda.git.worktree import Worktree, git_folder
 
 _ENDED = (0, 1, 2)  # done, with conflicts, or not begun because it would overwrite something
@@ -26,7 +26,7 @@ def take_in(tree: Worktree, commit: str) -> str:
     if merging.exists():
         same = merging.read_text().strip() == commit
         return "" if same else "another merge is unfinished in the worktree"
-    clear_stale(folder / "index.lock", tree.path)
+    clear_stale_of(folder, tree.path)
     if begun.exists():
         _take_back(tree, begun.read_text())
     if why := "; ".join(filter(None, (unfinished(tree.path), *dirt(tree.path)))):

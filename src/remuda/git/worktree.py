@@ -19,7 +19,7 @@ from pathlib import Path
 
 from remuda.domain.errors import Conflict, Invalid, Refused
 from remuda.git import GitFailed, ask, git, line, text
-from remuda.git.locks import clear_stale
+from remuda.git.locks import clear_stale_of
 from remuda.git.refs import move
 from remuda.git.repository import NOTHING, Entry, Repository, commit_of, worktrees
 
@@ -76,7 +76,7 @@ def prepare(repository: Repository, task: str, start: str) -> Worktree:
     entry = _entry(repository, path)
     found = _read(repository, task) if entry and path.is_dir() else None
     if found is not None:
-        clear_stale(git_folder(path) / "index.lock", path)
+        clear_stale_of(git_folder(path), path)
         return found
     aside = _clear(repository, task, entry)
     base = _make_branch(repository, task, start)

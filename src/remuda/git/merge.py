@@ -19,7 +19,7 @@ from remuda.domain.errors import Refused
 from remuda.git import GitFailed, git, line
 from remuda.git.locks import clear_stale_of
 from remuda.git.refs import move
-from remuda.git.repository import NOTHING, Repository, branch, commit_of, head, is_ancestor, worktrees
+from remuda.git.repository import NOTHING, REGISTER, Repository, branch, commit_of, head, is_ancestor, worktrees
 from remuda.git.worktree import FOLDER, MERGED, PREFIX, git_folder, is_registered
 
 Mode = Literal["local", "branch-only", "pull-request-text"]
@@ -114,17 +114,20 @@ def stand(repository: Repository, commit: str) -> Path:
             git(path, "checkout", "--quiet", "--force", "--detach", commit, within=1800)
             git(path, "clean", "-ffdq")
             return path
-        except GitFailed:
+        except (GitFailed, Refused):
             pass
     drop_stand(repository)
-    git(repository.root, "worktree", "add", "--quiet", "--detach", str(path), commit, within=1800)
+    with REGISTER:
+        git(repository.root, "worktree", "add", "--quiet", "--no-checkout", "--detach", str(path), commit)
+    git(path, "reset", "--quiet", "--hard", within=1800)
     return path
 
 
 def drop_stand(repository: Repository) -> None:
     path = repository.state / FOLDER / TRIAL
     if is_registered(repository, path):
-        git(repository.root, "worktree", "remove", "--force", "--force", str(path))
+        with REGISTER:
+            git(repository.root, "worktree", "remove", "--force", "--force", str(path))
     shutil.rmtree(path, ignore_errors=True)
 
 

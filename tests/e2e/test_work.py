@@ -23,9 +23,6 @@ def write(path: str, text: str) -> dict[str, Any]:
 COMMIT = {"run": ["sh", "-c", "git add --all && git commit -q -m 'Work on it'"]}
 DONE = call("report_implementation_complete", summary="Done as asked.")
 BETTER = call("report_implementation_complete", summary="Done better.")
-REBASE = (
-    "git rebase remuda/merged; git checkout --theirs list.txt && printf 'one\\ntwo\\n' > list.txt && git add list.txt"
-)
 
 
 def test_three_tasks_two_workers_a_denial_a_failed_check_and_a_conflict(tmp_path: Path) -> None:
@@ -39,7 +36,7 @@ def test_three_tasks_two_workers_a_denial_a_failed_check_and_a_conflict(tmp_path
             ("t1 complete, but it was not accepted", [write("a.txt", "mended\n"), COMMIT, DONE]),
             (
                 "was approved but could not be merged: others have changed",
-                [{"run": ["sh", "-c", f"{REBASE} && GIT_EDITOR=true git rebase --continue"]}, DONE],
+                [write("list.txt", "one\ntwo\n"), DONE],
             ),
             ("Your work on t3 was reviewed", [write("c.txt", "better\n"), COMMIT, BETTER]),
             ("Its author says: Done better.", [call("report_review_verdict", verdict="APPROVED", comments="Good.")]),

@@ -39,8 +39,13 @@ class Site:
                 await asyncio.sleep(0)  # what is on the disk is shown a moment later
 
     async def until_finished(self, within: float) -> None:
-        """All tasks are, and nothing is owed to them any more. One that is blocked ends the wait too."""
-        await self.until(lambda: all(_is_over(task) for task in self.tasks.values()), within)
+        """All tasks are, and nothing is owed to them any more. One that is blocked ends the wait, and the test."""
+        await self.until(lambda: any(_is_blocked(each) for each in self.tasks.values()) or self.finished, within)
+        assert {task.id: task.why for task in self.tasks.values() if _is_blocked(task)} == {}
+
+    @property
+    def finished(self) -> bool:
+        return all(task.status in FINISHED and task.work is Work.NONE for task in self.tasks.values())
 
     async def events(self, kind: type[E]) -> list[E]:
         records: list[Recorded] = []
@@ -49,8 +54,8 @@ class Site:
         return [each.event for each in records if isinstance(each.event, kind)]
 
 
-def _is_over(task: Task) -> bool:
-    return task.status is TaskStatus.BLOCKED or (task.status in FINISHED and task.work is Work.NONE)
+def _is_blocked(task: Task) -> bool:
+    return task.status is TaskStatus.BLOCKED
 
 
 @asynccontextmanager

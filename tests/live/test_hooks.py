@@ -25,6 +25,9 @@ REMUDA = (sys.executable, "-m", "remuda.cli.entry")
 UNATTENDED: Mapping[str, tuple[str, ...]] = {"codex": ("--dangerously-bypass-hook-trust",)}
 
 
+COUNTED = ("claude", "codex")  # their transcripts tell the tokens of each call
+
+
 class Desk:
     """A person's repository and home, with one agent in it."""
 
@@ -95,6 +98,11 @@ def test_an_agent_started_by_hand_keeps_complete_records_that_verify(name: str, 
             assert outputs == ["made.txt"]
             assert [each["path"] for each in second["deletions"]] == ["readme.txt"]
             assert [each["calls"] for each in first["execution"]["tools"]] == [1], first["execution"]
+            assert first["summary"] == "Made it."
+            if name in COUNTED:  # two calls to the model, each as the scripted model counts them
+                counted = {"input": 2200, "output": 68, "cacheRead": 200, "cacheCreation": 0}
+                assert first["execution"]["tokens"] == counted
+                assert first["provenance"]["model"]
             results = json.loads(desk.remuda("turn", "verify", "--all", "--json"))["turns"]
             assert [each["verdict"] for each in results] == ["valid", "valid"]
             assert git(desk.top, "log", "--format=%s") == "first"

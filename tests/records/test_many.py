@@ -124,3 +124,44 @@ def test_two_turns_in_one_work_tree_at_once_are_both_recorded(tmp_path: Path) ->
     end(one, "completed")
     assert [each.failed for each in recover(here, lambda _: False)] == [[], []]
     assert all_valid(top) == 2
+
+
+def test_several_that_finish_the_same_turns_at_once_make_one_record_of_each(tmp_path: Path) -> None:
+    top = repository(tmp_path / "r")
+    here = find_repository(str(top))
+    for number in range(3):
+        turn = begin(here, Keeping("files"), Asked("Do it.", "claude", session=str(number)))
+        write(top, f"{number}.txt", "made\n")
+        end(turn, "completed")
+    children = [
+        subprocess.Popen([sys.executable, "-m", "remuda.records.finish", str(top)], stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    for child in children:
+        assert child.wait(110) == 0, child.stderr and child.stderr.read()
+        assert child.stderr is not None
+        child.stderr.close()
+    assert open_turns(here) == []
+    assert git(top, "tag", "-l").split() == ["turn/1", "turn/2", "turn/3"]
+    assert len((top / "ai/agentic-pipeline/turns_index.csv").read_text().splitlines()) == 4
+    assert git(top, "notes", "--ref=remuda", "list").count("\n") == 2
+    assert all_valid(top) == 3
+
+
+def test_the_command_that_ci_and_pre_commit_run_is_ours(tmp_path: Path) -> None:
+    root = HOOK.parents[3]
+    assert "entry: remuda turn verify\n" in (root / ".pre-commit-hooks.yaml").read_text()
+    line = next(line for line in (root / "action.yml").read_text().splitlines() if "run: remuda" in line)
+    top = repository(tmp_path / "r")
+    record(top)
+    commands = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for span, code in (("", 0), ("1", 0), ("$(touch pwned)", 3)):
+        done = subprocess.run(
+            ["bash", "-c", line.partition("run: ")[2]],
+            cwd=top,
+            env={**os.environ, "PATH": commands, "RANGE": span, "FAIL_ON": "validation", "SIGNERS": ""},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == code, done
+    assert not (top / "pwned").exists()

@@ -318,3 +318,14 @@ def test_tools_that_read_are_inputs_and_failures_are_counted(tmp_path: Path) -> 
         ("Read", 1, 0),
         ("Write", 1, 0),
     ]
+
+
+@pytest.mark.long
+def test_many_records_are_not_many_packs_and_stay_verifiable(tmp_path: Path) -> None:
+    top = repository(tmp_path / "r")
+    for _ in range(70):
+        record(top, lambda _: None)
+    packs = [name for name in os.listdir(top / ".git/objects/pack") if name.endswith(".pack")]
+    assert len(packs) < 65
+    git(top, "fsck", "--strict")
+    assert all_valid(top) == 70

@@ -31,7 +31,6 @@ from remuda.records.validations import Checks
 
 log = logging.getLogger("remuda.records")
 
-LONGEST_SUMMARY = 4000
 NOT_RECORDED = "not_recorded"  # the stop reason of a turn that was not begun because its record could not be
 
 Prompt = Callable[[str], Awaitable[TurnResult]]
@@ -133,8 +132,13 @@ class Recording:
         return checked.run(self._turn, self._begun, self._records.checks, again=again)
 
     async def end(self, outcome: str, error: str = "", **facts: Any) -> None:
-        said = "".join(self._said)[-LONGEST_SUMMARY:]
-        more = {"error": error, "summary": said, "tokens": self._tokens or None, "model": self._model, **facts}
+        more = {
+            "error": error,
+            "summary": "".join(self._said),
+            "tokens": self._tokens or None,
+            "model": self._model,
+            **facts,
+        }
         ending = self._records.later(lambda: end(self._turn, outcome, **more))
         await asyncio.shield(ending)
         publishing = self._records.later(lambda: publish(self._turn, self._records.key))

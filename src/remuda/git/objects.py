@@ -8,8 +8,14 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from remuda.domain.errors import EffectFailed
+from remuda.git.tree import GITLINK
 
+CHUNK = 1 << 20
 ABSENT = (b" missing", b" ambiguous", b" excluded", b" submodule")
+
+
+class Missing(EffectFailed):
+    """An object that should be here is not."""
 
 
 class Object(NamedTuple):
@@ -49,10 +55,20 @@ class Objects:
         asked = os.fsencode(name)
         if b"\n" in asked or not asked:
             return None
+        found, kind, size = self._ask(asked)
+        if size < 0:
+            return None
+        assert self._git.stdout is not None
+        data = self._git.stdout.read(size)
+        self._git.stdout.read(1)
+        return Object(found, kind, data)
+
+    def _ask(self, name: bytes) -> tuple[str, str, int]:
+        """Id, kind and size; a size of -1 for what is not there. The bytes come next."""
         assert self._git.stdin is not None
         assert self._git.stdout is not None
         try:
-            self._git.stdin.write(asked + b"\n")
+            self._git.stdin.write(name + b"\n")
             self._git.stdin.flush()
             head = self._git.stdout.readline()
         except BrokenPipeError:
@@ -60,11 +76,32 @@ class Objects:
         if not head:
             raise EffectFailed("git cat-file ended; see `git fsck`")
         if head.rstrip(b"\n").endswith(ABSENT):
-            return None
+            return "", "", -1
         found, kind, size = head.split()
-        data = self._git.stdout.read(int(size))
+        return found.decode(), kind.decode(), int(size)
+
+    def id(self, name: str | bytes) -> str:
+        """Of whatever has this name, or nothing."""
+        found = self.get(name)
+        return found.id if found else ""
+
+    def digest(self, mode: str, name: str) -> str:
+        """sha256 of a blob's bytes, a piece at a time: a file may be larger than the memory. A submodule has no bytes
+        here; the digest is of the commit that it stands at."""
+        if mode == GITLINK:
+            return hashlib.sha256(name.encode()).hexdigest()
+        left, digest = self._ask(name.encode())[2], hashlib.sha256()
+        if left < 0:
+            raise Missing(f"object {name} is not in this repository; `git fetch` may bring it")
+        assert self._git.stdout is not None
+        while left:
+            chunk = self._git.stdout.read(min(left, CHUNK))
+            if not chunk:
+                raise Missing(f"object {name} could not be read to its end; see `git fsck`")
+            digest.update(chunk)
+            left -= len(chunk)
         self._git.stdout.read(1)
-        return Object(found.decode(), kind.decode(), data)
+        return digest.hexdigest()
 
     def entries(self, name: str | bytes) -> list[Entry]:
         """Of a tree, in git's order."""

@@ -1,6 +1,7 @@
 """One commit with the work and what is written about it, made in one call to git and without touching a branch, the
 index or the work tree. The same input makes the same commit."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,18 @@ class Recorded:
     parents: tuple[str, ...]
     message: str
     at: int  # seconds
+
+
+MOST_PACKS = 64
+
+
+def tidy(folder: Path, common: Path) -> None:
+    """A record is a small pack, flushed once, where loose objects would be flushed one by one. So that ten thousand
+    turns are not ten thousand packs, the small ones are put together now and then."""
+    packs = os.listdir(common / "objects/pack")
+    lazy = any(name.endswith(".promisor") for name in packs)  # a partial clone has rules of its own for its packs
+    if not lazy and sum(name.endswith(".pack") for name in packs) > MOST_PACKS:
+        git(folder, "repack", "-q", "-d", "--geometric=2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +55,7 @@ def commit(
     if note:
         stream.append(_note(note, recorded.at))
     stream.append(b"get-mark :1\ndone\n")
-    options = ("-c", "core.fsync=all", "-c", "fastimport.unpackLimit=1000")
+    options = ("-c", "core.fsync=pack,pack-metadata,reference", "-c", "fastimport.unpackLimit=1")
     made = git(folder, *options, "fast-import", "--quiet", "--done", "--date-format=raw", stdin=b"".join(stream))
     return made.decode().strip()
 
@@ -94,7 +107,7 @@ def tag(folder: Path, name: str, target: str, message: str, at: int) -> None:
         "GIT_COMMITTER_EMAIL": who[2].rstrip(">"),
         "GIT_COMMITTER_DATE": f"@{at} +0000",
     }
-    options = ("-c", "core.fsync=all", "-c", "tag.gpgSign=false", "-c", "core.commentChar=;")
+    options = ("-c", "core.fsync=loose-object,reference", "-c", "tag.gpgSign=false", "-c", "core.commentChar=;")
     git(folder, *options, "tag", "-a", "--no-sign", "--cleanup=verbatim", "-F", "-", name, target,
         stdin=message.encode(), env=env)  # fmt: skip
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST_ARGUMENT = 500  # characters of what a tool was asked
+LONGEST_SAID = 4000  # of a summary or an error; cut after secrets are taken out, for half a secret looks like none
 
 
 class Asked:
@@ -121,8 +122,8 @@ def end(turn: OpenTurn, outcome: str, **said: "Any") -> bool:
     ended = {
         "end": now(),
         "outcome": outcome,
-        "error": redact(str(said.get("error", ""))),
-        "summary": redact(str(said.get("summary", ""))),
+        "error": redact(str(said.get("error", "")))[:LONGEST_SAID],
+        "summary": redact(str(said.get("summary", "")))[:LONGEST_SAID],
         "model": redact(str(said.get("model", ""))),
         "tokens": said.get("tokens"),
         "validations": said.get("validations", []),

@@ -6,7 +6,8 @@ from typing import Literal, TypeVar
 import msgspec
 
 from remuda.domain.errors import StoreCorrupt
-from remuda.git.tree import Change, changes, digests
+from remuda.git.objects import Objects
+from remuda.git.tree import Change, changes
 from remuda.records import moment
 from remuda.records.files import read
 from remuda.records.journal import OpenTurn
@@ -152,7 +153,7 @@ class Turn(msgspec.Struct, frozen=True):
         return f"{self.ended.outcome}: {what}"
 
 
-def load(turn: OpenTurn) -> Turn:
+def load(turn: OpenTurn, objects: Objects) -> Turn:
     """Everything that the journal holds of a turn that has ended."""
     begun = _decode(turn, "begun", Begun)
     ended = _decode(turn, "ended", Ended)
@@ -170,7 +171,7 @@ def load(turn: OpenTurn) -> Turn:
         said=msgspec.convert(turn.lines("said"), list[Said]),
         logs=logs,
         changes=found,
-        digests=dict(digests(top, [(each.mode, each.blob) for each in found])),
+        digests={each.blob: objects.digest(each.mode, each.blob) for each in found},
     )
 
 

@@ -38,7 +38,6 @@ EVENTS: "Mapping[str, Mapping[str, str]]" = {
 }  # fmt: skip
 TWICE = 5.0  # seconds within which the same prompt of one session is the same event, where it has no id
 SHELLS = ("sh", "bash", "dash", "zsh", "env", "timeout")
-LONGEST_SUMMARY = 4000
 
 
 def heard(agent: str, payload: "Payload") -> "Payload":
@@ -48,7 +47,7 @@ def heard(agent: str, payload: "Payload") -> "Payload":
         repository = find_repository(str(payload.get("cwd") or os.getcwd()))
     except NoRepository:
         return {}
-    if not kind or payload.get("agent_id"):  # a subagent's events are not the turn's own beginning and end
+    if not kind or (payload.get("agent_id") and "tool" not in kind):  # a subagent's end is not the turn's
         return {}
     if kind == "recover":
         if open_turns(repository):
@@ -109,7 +108,7 @@ def _during(repository: Repository, turn: OpenTurn, kind: str, payload: "Payload
         reads = os.path.relpath(path, repository.top) if path and "read" in name.lower() else ""
         use_tool(turn, name, ok=kind == "tool", argument=shown, reads="" if reads.startswith("..") else reads)
         return {}
-    told = str(payload.get("last_assistant_message") or payload.get("prompt_response") or "")[:LONGEST_SUMMARY]
+    told = str(payload.get("last_assistant_message") or payload.get("prompt_response") or "")
     error = str(payload.get("error") or payload.get("reason") or "") if kind != "completed" else ""
     said: Payload = {"summary": told if kind == "completed" else "", "error": error}
     if kind == "completed" and _checked(repository):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from remuda.domain.errors import Conflict, RemudaError
 from remuda.git import GitFailed, git
-from remuda.git.record import BEFORE, Note, Recorded, annotate, commit, resolve, tag
-from remuda.git.tree import look_up
+from remuda.git.objects import Objects
+from remuda.git.record import BEFORE, Note, Recorded, annotate, commit, resolve, tag, tidy
 from remuda.records import index
 from remuda.records.artifacts import adr, pull_request
 from remuda.records.context import session_context
@@ -39,6 +39,7 @@ class Record:
 
     turn: Turn
     manifest: Manifest
+    objects: Objects
     files: dict[str, bytes]  # of the turn's directory, in the order of the steps
     commit: str = ""
     failed: list[str] = field(default_factory=list)
@@ -52,7 +53,8 @@ class Record:
         return int(self.turn.finished_at)
 
 
-def build(turn: Turn, begun: dict[str, object], key: Path | None) -> Record:
+def build(open_turn: OpenTurn, objects: Objects, key: Path | None) -> Record:
+    turn, begun = load(open_turn, objects), open_turn.facts("begun") or {}
     files = {"session_context.md": session_context(begun), "pull_request.md": pull_request(turn), "adr.md": adr(turn)}
     files |= turn.logs
     signer, sign = load_key(key) if key else (None, None)
@@ -62,7 +64,7 @@ def build(turn: Turn, begun: dict[str, object], key: Path | None) -> Record:
     payload = statement(made, hashlib.sha256(files["manifest.json"]).hexdigest(), blobs)
     signatures = [(signer.keyid, sign(pae(payload)))] if signer and sign else []
     files[ATTESTATION] = envelope(payload, signatures)
-    return Record(turn, made, files)
+    return Record(turn, made, objects, files)
 
 
 def publish(open_turn: OpenTurn, key: Path | None = None) -> Record | None:
@@ -76,19 +78,34 @@ def publish(open_turn: OpenTurn, key: Path | None = None) -> Record | None:
         fcntl.flock(busy, fcntl.LOCK_EX)
         if not os.path.exists(f"{open_turn.folder}/ended.json"):
             return None
-        record = build(load(open_turn), open_turn.facts("begun") or {}, key)
-        for name, step in STEPS:
-            try:
-                step(open_turn, record)
-            except (RemudaError, OSError) as error:
-                record.failed.append(f"{name}: {error}")
-                open_turn.add("errors", {"step": name, "error": str(error)})
-                log.warning("turn %d: %s failed: %s", open_turn.number, name, error)
+        with Objects(Path(open_turn.repository.common)) as objects:
+            record = build(open_turn, objects, key)
+            for name, step in STEPS:
+                _do(open_turn, record, name, step)
         if not record.failed:
             open_turn.close()
+        _tidy(open_turn, record)
         return record
     finally:
         os.close(busy)
+
+
+def _tidy(open_turn: OpenTurn, record: Record) -> None:
+    common = Path(open_turn.repository.common)
+    try:
+        with Lock(f"{open_turn.repository.shared}/refs-lock"):
+            tidy(_folder(open_turn, record), common)
+    except (RemudaError, OSError) as error:
+        log.info("the packs of records were not put together: %s", error)
+
+
+def _do(open_turn: OpenTurn, record: Record, name: str, step: "Step") -> None:
+    try:
+        step(open_turn, record)
+    except (RemudaError, OSError) as error:
+        record.failed.append(f"{name}: {error}")
+        open_turn.add("errors", {"step": name, "error": str(error)})
+        log.warning("turn %d: %s failed: %s", open_turn.number, name, error)
 
 
 # --- the steps ---
@@ -137,41 +154,39 @@ def rows_in(folder: Path) -> list[index.Row]:
 
 
 def _commit(open_turn: OpenTurn, record: Record) -> None:
-    folder, begun, ended = _folder(open_turn, record), record.turn.begun, record.turn.ended
+    folder, begun, ended, objects = _folder(open_turn, record), record.turn.begun, record.turn.ended, record.objects
     ref, ledger = f"refs/turns/{begun.uuid}", begun.folder
     with Lock(f"{open_turn.repository.shared}/refs-lock"):
-        kept, csv, tree = (
-            f"{ended.head}:{ledger}/turns",
-            f"{ended.head}:{ledger}/turns_index.csv",
-            f"{begun.head}^{{tree}}",
-        )
-        there = look_up(folder, (ref, NOTES, kept, csv, tree))
-        before = _before(folder, record, there[tree])
+        kept = objects.id(f"{ended.head}:{ledger}/turns") if ended.head else ""
+        before = _before(folder, record)
         files = {f"{begun.directory}/{name}": data for name, data in record.files.items()}
-        files[f"{ledger}/turns_index.csv"] = _committed_index(folder, record, there[csv])
+        files[f"{ledger}/turns_index.csv"] = _committed_index(record)
         files[f"{ledger}/.gitattributes"] = index.ATTRIBUTES
         made = Recorded(
             tree=ended.tree,
             files=files,
-            kept=(f"{ledger}/turns", there[kept]) if there[kept] else None,
+            kept=(f"{ledger}/turns", kept) if kept else None,
             parents=tuple(dict.fromkeys(filter(None, (ended.head, BEFORE if before else begun.head)))),
             message=commit_message(record),
             at=record.at,
         )
-        if there[ref]:  # a try before this one came so far, perhaps without its note
+        if objects.id(ref):  # a try before this one came so far, perhaps without its note
             record.commit = commit(folder, ref, made, before=before)
             annotate(folder, NOTES, record.commit, note_text(record))
         else:
-            note = Note(NOTES, note_text(record), there[NOTES])
+            note = Note(NOTES, note_text(record), objects.id(NOTES))
             record.commit = commit(folder, ref, made, before=before, note=note)
 
 
-def _before(folder: Path, record: Record, tree: str) -> Recorded | None:
+def _before(folder: Path, record: Record) -> Recorded | None:
     """A clone must be able to compare with the work as it was before the turn. The commit that was checked out will do
     where nothing else was in the work tree but records; else there has to be one of our own."""
-    begun = record.turn.begun
-    if begun.head and (tree == begun.tree or _only_records(folder, tree, begun.tree, begun.folder)):
-        return None
+    begun, objects = record.turn.begun, record.objects
+    if begun.head:
+        tree = objects.id(f"{begun.head}^{{tree}}")
+        has_records = tree != begun.tree and objects.id(f"{begun.head}:{begun.folder}")
+        if tree == begun.tree or (has_records and _only_records(folder, tree, begun.tree, begun.folder)):
+            return None
     return Recorded(begun.tree, {}, None, (begun.head,) if begun.head else (), before_message(record), record.at)
 
 
@@ -186,18 +201,18 @@ def is_ledger(path: bytes, ledger: str) -> bool:
     return rest != path and os.fsdecode(rest.split(b"/")[0]) in LEDGER_FILES
 
 
-def _committed_index(folder: Path, record: Record, blob: str) -> bytes:
+def _committed_index(record: Record) -> bytes:
     """Of the records in the commit's own history: nothing that is elsewhere, so that it is the same at any time."""
-    added = index.row(record.manifest)
-    before = git(folder, "cat-file", "blob", blob) if blob else None
-    return index.with_row(before, added) or index.render([added])
+    added, head = index.row(record.manifest), record.turn.ended.head
+    before = record.objects.get(f"{head}:{record.turn.begun.folder}/turns_index.csv") if head else None
+    return index.with_row(before.data if before else None, added) or index.render([added])
 
 
 def _tag(open_turn: OpenTurn, record: Record) -> None:
     if not record.commit:
         raise Conflict("there is no commit to tag yet")
     folder, name = _folder(open_turn, record), f"turn/{record.turn.number}"
-    there = resolve(folder, f"refs/tags/{name}^{{commit}}")
+    there = record.objects.id(f"refs/tags/{name}^{{commit}}")
     if there == record.commit:
         return
     if there:
@@ -239,7 +254,8 @@ def _branch(_turn: OpenTurn, record: Record) -> None:
         git(top, "update-index", "-q", "--refresh")
 
 
-STEPS: tuple[tuple[str, Callable[[OpenTurn, Record], None]], ...] = (
+Step = Callable[[OpenTurn, Record], None]
+STEPS: tuple[tuple[str, Step], ...] = (
     ("files", _files),
     ("index", _index),
     ("commit", _commit),

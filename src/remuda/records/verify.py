@@ -8,8 +8,8 @@ from typing import Literal
 
 from remuda.domain.errors import RemudaError
 from remuda.git import line
-from remuda.git.objects import Objects
-from remuda.git.tree import Change, Missing, changes, digests
+from remuda.git.objects import Missing, Objects
+from remuda.git.tree import Change, changes
 from remuda.records import index
 from remuda.records.artifacts import NO_DECISION
 from remuda.records.binding import Binding, History, binding
@@ -151,7 +151,7 @@ def _content(ground: Ground, found: Verified, manifest: Manifest) -> Mapping[str
         return {}
     raw = changes(ground.folder, base, turn.tree, renames=False)
     differ = [each for each in raw if not is_ledger(each.path, origin.folder)]
-    sums = digests(ground.folder, [(each.mode, each.blob) for each in differ])
+    sums = {each.blob: ground.objects.digest(each.mode, each.blob) for each in differ if each.change != "deleted"}
     _compare(found, manifest, differ, sums)
     return {path_text(each.path): each.blob for each in differ if each.change != "deleted"}
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from live.kit import WITHIN, script
 from live.native_kit import find_cli
@@ -124,7 +125,7 @@ def test_a_metered_agent_spends_nothing_past_its_budget_and_goes_on_when_it_is_g
             await until_paused(runtime, ada)
             assert spent(model) == account(runtime, ada).spent.tokens <= 350_000
 
-    asyncio.run(story())
+    uvloop.run(story())
 
 
 def test_ten_agents_that_share_one_budget_never_spend_past_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +141,7 @@ def test_ten_agents_that_share_one_budget_never_spend_past_it(tmp_path: Path, mo
             assert spent(model) > 1_000_000 - 3 * TOKENS  # and hardly anything is left lying
             assert len({call.auth for call in model.calls}) == 1  # all with the one real key
 
-    asyncio.run(story())
+    uvloop.run(story())
 
 
 def test_agents_within_an_agent_spend_of_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +158,7 @@ def test_agents_within_an_agent_spend_of_its_budget(tmp_path: Path, monkeypatch:
             assert (place.work / "done.txt").read_text().count("inner0") == 2  # both were at it
             assert 0 < spent(model) == account(runtime, ada).spent.tokens <= 200_000
 
-    asyncio.run(story())
+    uvloop.run(story())
 
 
 @pytest.mark.parametrize("name", ["claude", "codex"])
@@ -178,7 +179,7 @@ def test_one_that_only_tells_of_its_calls_overshoots_by_no_more_than_one(
                 assert 5 * TOKENS < account(runtime, ada).spent.tokens <= 6 * TOKENS
                 assert spent(model) <= 7 * TOKENS  # the call that was under way when it was cut off, at most
 
-    asyncio.run(story())
+    uvloop.run(story())
 
 
 def test_a_budget_that_is_set_while_it_works_holds_from_the_next_call_on(
@@ -195,4 +196,4 @@ def test_a_budget_that_is_set_while_it_works_holds_from_the_next_call_on(
             await until_paused(runtime, ada)
             assert spent(model) == account(runtime, ada).spent.tokens <= 10 * TOKENS
 
-    asyncio.run(story())
+    uvloop.run(story())

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import uvloop
+
 from remuda.domain.state import Usage
 from remuda.meter import Estimate, Grant, Refusal, Seat
 from remuda.meter.apis import APIS
@@ -71,7 +73,7 @@ def run(story: Callable[[], Awaitable[None]]) -> None:
         async with asyncio.timeout(WITHIN):
             await story()
 
-    asyncio.run(bounded())
+    uvloop.run(bounded())  # as the runtime does
 
 
 # --- a service that answers in bytes ---

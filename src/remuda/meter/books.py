@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from functools import lru_cache
 from itertools import count
 
 from remuda.agents.prices import Table, cost_nanousd
@@ -82,16 +83,21 @@ class Books:
 
 
 def price_of(table: Table | None, model: str, tokens: int) -> tuple[int, int] | None:
-    """What so much input costs at most, and each token of output with it. None: nobody knows.
+    """What so much input costs at most, and each token of output with it. None: nobody knows."""
+    rates = None if table is None else _rates(table, model, 1 << max(10, tokens.bit_length()))
+    return None if rates is None else (tokens * rates[0], rates[1])
 
-    The dearest way for input to come in is into the cache, where a service takes extra for that.
-    """
+
+@lru_cache(256)  # to ask the table takes longer than to pass a call on
+def _rates(table: Table, model: str, tokens: int) -> tuple[int, int] | None:
+    """For each token of input and of output, rounded up. Some services take more for calls that are long, so it is
+    asked for one that is longer; and the dearest way for input to come in is into the cache."""
     plain = cost_nanousd(table, Usage(tokens), model)
     kept = cost_nanousd(table, Usage(cache_creation_tokens=tokens), model)
     both = cost_nanousd(table, Usage(tokens, MANY), model)
     if plain is None or both is None:
         return None
-    return max(plain, kept or 0), -(-(both - plain) // MANY)
+    return -(-max(plain, kept or 0) // tokens), -(-(both - plain) // MANY)
 
 
 def _note(reply: Reply) -> None:

@@ -87,7 +87,17 @@ def test_the_domain_imports_itself_and_the_standard_library_only() -> None:
     found = {module for path in (SOURCE / "domain").glob("*.py") for module in imported(path)}
     others = {module for module in found if not module.startswith("remuda.domain")}
     assert {module.split(".")[0] for module in others} <= set(sys.stdlib_module_names)
-    assert others <= {"collections.abc", "dataclasses", "enum", "fnmatch", "math", "posixpath", "re", "typing"}
+    assert others <= {
+        "collections.abc",
+        "dataclasses",
+        "enum",
+        "fnmatch",
+        "hashlib",
+        "math",
+        "posixpath",
+        "re",
+        "typing",
+    }
 
 
 def test_the_domain_never_waits() -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from remuda.domain.due import Debtors
 from remuda.domain.events import Recorded
 from remuda.domain.state import Agent
 from remuda.store.memory import MemoryStore
@@ -70,8 +71,8 @@ class Owed:
     def __init__(self) -> None:
         self.durable: list[dict[str, Agent]] = []
 
-    def __call__(self, durable: Mapping[str, Agent], _: Mapping[str, Agent]) -> None:
-        self.durable.append(dict(durable))
+    def __call__(self, durable: Debtors, _: Debtors) -> None:
+        self.durable.append(dict(durable.agents))
 
 
 class Clock:

@@ -12,6 +12,7 @@ import pytest
 
 from remuda.domain.events import AgentEvent, Event
 from remuda.domain.lifecycle import PHASE, STATUS, Phase, Status
+from remuda.domain.task_events import TaskAdded, TaskEvent
 from remuda.runtime.config import TEMPLATE, RoleSettings, Settings, known_keys, load_settings
 from remuda.store import codec
 
@@ -175,7 +176,14 @@ def test_every_event_can_be_kept() -> None:
 def test_every_event_of_an_agent_says_which_and_every_event_is_in_the_union() -> None:
     assert set(get_args(AgentEvent)) < set(get_args(Event))
     assert all("agent" in kind.__dataclass_fields__ for kind in get_args(AgentEvent))
-    classes = {node.name for node in tree_of(SOURCE / "domain" / "events.py").body if isinstance(node, ast.ClassDef)}
+    of_tasks = (TaskAdded, *get_args(TaskEvent))
+    assert all("task" in kind.__dataclass_fields__ and "agent" not in kind.__dataclass_fields__ for kind in of_tasks)
+    classes = {
+        node.name
+        for file in ("events.py", "task_events.py")
+        for node in tree_of(SOURCE / "domain" / file).body
+        if isinstance(node, ast.ClassDef)
+    }
     assert classes == {kind.__name__ for kind in get_args(Event)} | {"Recorded"}
 
 

@@ -1,6 +1,7 @@
 """Drives the domain as the loop does: commands and reports in, events out. No state is ever built by hand."""
 
 from collections.abc import Iterator
+from typing import Self
 
 from domain.invariants import check
 from remuda.domain.commands import (
@@ -50,14 +51,16 @@ class Project:
         self.now = 100.0
         self._letters = 0
 
-    def branch(self) -> "Project":
+    def branch(self) -> Self:
         """A second life of the same project. What a state holds is immutable, so its containers are all to copy."""
-        other = Project()
+        other = self.__class__.__new__(self.__class__)
         state = self.state
         other.state = State(
             state.seq,
             state.clock,
             dict(state.agents),
+            dict(state.tasks),
+            state.staff,
             dict(state.recent),
             state.runtime,
             state.stopped_cleanly,
@@ -69,11 +72,13 @@ class Project:
         self.now += 1
         events = decide(self.state, command, self.now)
         for event in events:
-            record = Recorded(self.state.seq + 1, self.now, order, event)
-            evolve(self.state, record)
-            self.log.append(record)
+            self.apply(Recorded(self.state.seq + 1, self.now, order, event))
         check(self.state)
         return events
+
+    def apply(self, record: Recorded) -> None:
+        evolve(self.state, record)
+        self.log.append(record)
 
     def agent(self, name: str = WORKER) -> Agent:
         return self.state.agents[name]

@@ -8,7 +8,6 @@ from domain.drive import WORKER, Project
 from domain.invariants import stage
 from remuda.domain.commands import (
     AnswerQuestion,
-    ChangePhase,
     Command,
     HibernateAgent,
     PauseAgent,
@@ -36,7 +35,7 @@ from remuda.domain.commands import (
 from remuda.domain.errors import RemudaError
 from remuda.domain.events import Event
 from remuda.domain.failure import Failure
-from remuda.domain.lifecycle import Phase, Stage, Status
+from remuda.domain.lifecycle import Stage, Status
 from remuda.domain.state import Agent, Outcome, Sender, Usage
 
 QUESTION = "q1"
@@ -102,8 +101,6 @@ def asked(project: Project) -> Iterator[Command]:
     yield HibernateAgent(WORKER)
     yield RetireAgent(WORKER)
     yield ReapAgent(WORKER, "it spins")
-    for phase in Phase:
-        yield ChangePhase(WORKER, phase, "task-1")
     for allow in (True, False):
         yield AnswerQuestion(WORKER, QUESTION, allow, "user")
     yield AnswerQuestion(WORKER, "never asked", True, "user")

@@ -2,9 +2,10 @@
 
 from collections import Counter
 
-from remuda.domain.due import all_due, due
-from remuda.domain.effects import EndSession, GiveAnswer, Rest, RunTurn, StartSession, key
-from remuda.domain.lifecycle import Stage, Status
+from domain.work import check_tasks
+from remuda.domain.due import all_due, due, due_for
+from remuda.domain.effects import EndSession, GiveAnswer, Rest, RunTurn, StartSession, key, whose
+from remuda.domain.lifecycle import Phase, Stage, Status
 from remuda.domain.state import Agent, State
 
 GONE = frozenset({None, Stage.ENDED})
@@ -39,10 +40,13 @@ def check(state: State) -> None:
     open_turns = [agent.turn.number for agent in state.agents.values() if agent.turn]
     assert len(open_turns) == len(set(open_turns)), "two agents share a turn"
     effects = list(all_due(state))
-    owed = Counter(effect.agent for effect in effects if isinstance(effect, OF_PROCESS))
+    owed = Counter(whose(effect) for effect in effects if isinstance(effect, OF_PROCESS))
     assert all(count == 1 for count in owed.values()), "an agent owes its process two things"
     assert len({key(effect) for effect in effects}) == len(effects), "two things that are owed count as one"
-    assert {effect.agent for effect in effects} == {agent.name for agent in state.agents.values() if due(agent)}
+    debtors = [agent.name for agent in state.agents.values() if due(agent)]
+    debtors += [task.id for task in state.tasks.values() if due_for(task)]
+    assert {whose(effect) for effect in effects} == set(debtors)
+    check_tasks(state)
 
 
 def check_agent(agent: Agent) -> None:
@@ -57,6 +61,7 @@ def check_agent(agent: Agent) -> None:
     letters = [message.id for message in agent.queue] + ([agent.turn.message.id] if agent.turn else [])
     assert len(letters) == len(set(letters)), f"{told}: a message is in two places: {letters}"
     assert (agent.phase is not None) == (agent.role == "worker")
+    assert (agent.phase in (None, Phase.IDLE)) == (not agent.task), f"{told}: {agent.phase} of {agent.task!r}"
     check_rest(agent, told)
     check_questions(agent, told)
 

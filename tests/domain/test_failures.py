@@ -5,9 +5,9 @@ from typing import get_args
 import pytest
 
 from domain.drive import WORKER, Project
-from remuda.domain import evolve, reports
+from remuda.domain import evolve, reports, task_evolve, task_reports
 from remuda.domain.commands import (
-    Report,
+    AgentReport,
     ReportError,
     ReportSessionEnded,
     ReportSessionFailed,
@@ -19,7 +19,10 @@ from remuda.domain.events import AgentEvent, ErrorReported, ReportIgnored, Sessi
 from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.lifecycle import Status
 from remuda.domain.state import Outcome
+from remuda.domain.task_commands import TaskReport
+from remuda.domain.task_events import TaskAdded, TaskEvent
 from remuda.domain.text import LONGEST_REASON
+from remuda.views.task_events import TOLD
 
 PASSING = {Failure.RATE_LIMITED, Failure.OVERLOADED}
 
@@ -49,11 +52,14 @@ def test_only_what_the_models_service_asks_for_passes_and_only_what_a_person_mus
 
 
 def test_every_report_has_a_rule() -> None:
-    assert set(reports.RULES) == set(get_args(Report))
+    assert set(reports.RULES) == set(get_args(AgentReport))
+    assert set(task_reports.ANSWERS) == set(get_args(TaskReport))
 
 
 def test_every_event_of_an_agent_has_a_rule() -> None:
     assert set(evolve.RULES) == set(get_args(AgentEvent))
+    assert set(task_evolve.RULES) == set(get_args(TaskEvent))
+    assert set(TOLD) == {TaskAdded, *get_args(TaskEvent)}
 
 
 def test_a_fault_of_an_agent_is_a_crash_unless_it_says_what_else() -> None:

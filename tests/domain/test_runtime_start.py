@@ -6,7 +6,7 @@ from domain.drive import WORKER, Project
 from domain.explore import Kind, reachable
 from remuda.domain.commands import HibernateAgent, PauseAgent, ReapAgent, ResumeAgent, StartRuntime, StopRuntime
 from remuda.domain.due import all_due, due
-from remuda.domain.effects import Rest, StartSession
+from remuda.domain.effects import Rest, StartSession, whose
 from remuda.domain.events import RuntimeStarted, RuntimeStopped, SessionEnded, SessionRequested, TurnEnded
 from remuda.domain.lifecycle import Stage, Status
 from remuda.domain.state import Outcome
@@ -108,7 +108,7 @@ def test_many_agents_are_taken_over_in_one_go(project: Project) -> None:
     for name in names:
         project.send(name=name)
     project.do(NEXT)
-    assert {effect.agent for effect in all_due(project.state)} == set(names)
+    assert {whose(effect) for effect in all_due(project.state)} == set(names)
     for name in names:
         project.started(name)
     assert sorted(project.turn(name) for name in names) == [6, 7, 8, 9, 10]

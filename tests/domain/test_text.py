@@ -6,7 +6,6 @@ import pytest
 
 from domain.drive import WORKER, Project, replay
 from remuda.domain.commands import (
-    ChangePhase,
     Command,
     PauseAgent,
     ReapAgent,
@@ -19,9 +18,8 @@ from remuda.domain.commands import (
     SendMessage,
     SpawnAgent,
 )
-from remuda.domain.errors import Invalid, Refused
+from remuda.domain.errors import Invalid
 from remuda.domain.events import ErrorReported
-from remuda.domain.lifecycle import Phase
 from remuda.domain.state import Outcome, Sender
 from remuda.domain.text import LONGEST_REASON, LONGEST_TEXT
 
@@ -71,7 +69,6 @@ def test_a_reason_may_not_be_a_book(project: Project, ask: Callable[[str, str], 
         SendMessage(WORKER, "m", Sender.USER, HALF, "hello"),
         PauseAgent(WORKER, HALF),
         ReapAgent(WORKER, HALF),
-        ChangePhase(WORKER, Phase.IMPLEMENTING, HALF),
     ],
 )
 def test_text_that_no_file_could_hold_is_invalid_wherever_it_stands(project: Project, command: Command) -> None:
@@ -117,17 +114,3 @@ def test_what_can_be_kept_is_kept_as_it_was_said(project: Project) -> None:
     (event,) = project.do(ReportError(WORKER, 1, 1, "Füße 🐎 \x00 \u2028"))
     assert isinstance(event, ErrorReported)
     assert event.error == "Füße 🐎 \x00 \u2028"
-
-
-def test_only_a_worker_that_lives_can_change_its_phase(project: Project) -> None:
-    crew = project.ready("crew")
-    with pytest.raises(Refused, match="crew-1 is a crew; only workers have a phase"):
-        project.do(ChangePhase(crew, Phase.IMPLEMENTING))
-    project.do(RetireAgent(WORKER))
-    with pytest.raises(Refused, match="worker-1 is retired; the dead do not change"):
-        project.do(ChangePhase(WORKER, Phase.IMPLEMENTING))
-
-
-def test_a_phase_brings_its_task_along(project: Project) -> None:
-    project.do(ChangePhase(WORKER, Phase.IMPLEMENTING, "task-7"))
-    assert (project.agent().phase, project.agent().task) == (Phase.IMPLEMENTING, "task-7")

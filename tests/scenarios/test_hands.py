@@ -19,7 +19,7 @@ from remuda.domain.commands import (
     ReportTurnEnded,
     ResumeAgent,
 )
-from remuda.domain.effects import Effect, EndSession, RunTurn, StartSession
+from remuda.domain.effects import Effect, EndSession, RunTurn, StartSession, whose
 from remuda.domain.errors import EffectFailed, StoreFailed
 from remuda.domain.state import Outcome
 from remuda.runtime.hands import Hands
@@ -46,12 +46,12 @@ class Bench:
         self.begun.append(effect)
         if not isinstance(effect, StartSession | RunTurn | EndSession):
             return await self.do(effect)
-        self.doing[effect.agent] = self.doing.get(effect.agent, 0) + 1
-        assert self.doing[effect.agent] == 1, f"two things at a time for the process of {effect.agent}: {self.begun}"
+        self.doing[whose(effect)] = self.doing.get(whose(effect), 0) + 1
+        assert self.doing[whose(effect)] == 1, f"two things at a time for the process of {whose(effect)}: {self.begun}"
         try:
             return await self.do(effect)
         finally:
-            self.doing[effect.agent] -= 1
+            self.doing[whose(effect)] -= 1
 
     async def submit(self, command: Command) -> object:
         self.told.append(command)
@@ -63,7 +63,7 @@ class Bench:
 
     def owe(self) -> None:
         """What the loop says after each durable batch."""
-        self.hands.owe(self.project.state.agents, self.project.state.agents)
+        self.hands.owe(self.project.state, self.project.state)
 
     def kinds(self) -> list[type[Effect]]:
         return [type(effect) for effect in self.begun]
@@ -228,9 +228,9 @@ def test_what_the_loop_has_already_moved_on_from_is_never_begun() -> None:
     async def story(bench: Bench) -> None:
         bench.project.ready()
         bench.project.send()
-        durable = dict(bench.project.state.agents)
+        durable = bench.project.branch().state
         bench.project.do(PauseAgent(WORKER))
-        bench.hands.owe(durable, bench.project.state.agents)
+        bench.hands.owe(durable, bench.project.state)
         await breathe()
         assert bench.begun == []
         bench.owe()
@@ -246,7 +246,7 @@ def test_each_agent_has_its_own_hand() -> None:
             bench.project.spawn()
         bench.owe()
         await breathe()
-        assert [effect.agent for effect in bench.begun] == ["worker-1", "worker-2", "worker-3"]
+        assert [whose(effect) for effect in bench.begun] == ["worker-1", "worker-2", "worker-3"]
 
     told(story)
 
@@ -311,6 +311,7 @@ def test_a_turn_that_fails_is_not_tried_again_and_its_process_is_ended_before_th
         async def do(effect: Effect) -> Report | None:
             if isinstance(effect, RunTurn):
                 raise OSError("no space left on device")
+            assert isinstance(effect, EndSession)
             ended.append(effect.epoch)
             assert bench.told == []
             return ReportSessionEnded(WORKER, 1, "killed", -9)
@@ -370,7 +371,7 @@ def test_closing_leaves_everything_off_and_waits_until_it_has_left_off() -> None
                 return await bench.reports
             except asyncio.CancelledError:
                 await breathe()
-                left.append(effect.agent)
+                left.append(whose(effect))
                 raise
 
         bench.do = lingering

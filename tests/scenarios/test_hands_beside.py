@@ -16,7 +16,7 @@ from remuda.domain.commands import (
     ReportSessionFailed,
     RetireAgent,
 )
-from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession
+from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession, whose
 from remuda.domain.errors import AgentFault, EffectFailed
 from remuda.domain.failure import REMEDY, Failure
 from scenarios.test_hands import Bench, fails, told
@@ -133,7 +133,7 @@ def test_one_that_rests_holds_nobody_up() -> None:
         other = bench.project.spawn()
         bench.owe()
         await breathe()
-        assert [(type(effect), effect.agent) for effect in bench.begun] == [(Rest, WORKER), (StartSession, other)]
+        assert [(type(effect), whose(effect)) for effect in bench.begun] == [(Rest, WORKER), (StartSession, other)]
 
     told(story)
 

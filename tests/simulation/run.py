@@ -2,18 +2,16 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
 from domain.waits import check_rests
 from remuda.domain.commands import AnswerQuestion, Command, Report, ResumeAgent, StartRuntime, StopRuntime
-from remuda.domain.due import all_due
+from remuda.domain.due import Debtors, all_due
 from remuda.domain.effects import Effect
 from remuda.domain.errors import RemudaError
 from remuda.domain.events import RestEnded
 from remuda.domain.lifecycle import Status
-from remuda.domain.state import Agent
 from remuda.runtime import loop as loop_module
 from remuda.runtime.batch import Reply
 from remuda.runtime.hands import Hands
@@ -62,7 +60,7 @@ class Life:
         self.loop = Loop(self.store, state, owe=self.owe, clock=asyncio.get_running_loop().time, watches=WATCHES)
         self.running = asyncio.ensure_future(self.loop.run())
         await self.loop.submit(StartRuntime(f"life {self.number}"))
-        self.hands.owe(self.loop.shown.agents, self.loop.state.agents)
+        self.hands.owe(self.loop.shown, self.loop.state)
 
     async def perform(self, effect: Effect) -> Report | None:
         try:
@@ -79,8 +77,8 @@ class Life:
         if error is not None and not isinstance(error, RemudaError):
             self._violations.append(error)
 
-    def owe(self, durable: Mapping[str, Agent], current: Mapping[str, Agent]) -> None:
-        verdict.check_step(durable.values(), self.world)
+    def owe(self, durable: Debtors, current: Debtors) -> None:
+        verdict.check_step(durable.agents.values(), self.world)
         self.hands.owe(durable, current)
 
     async def crash(self) -> None:

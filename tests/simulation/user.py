@@ -8,7 +8,6 @@ from random import Random
 
 from remuda.domain.commands import (
     AnswerQuestion,
-    ChangePhase,
     Command,
     HibernateAgent,
     PauseAgent,
@@ -20,7 +19,6 @@ from remuda.domain.commands import (
     StopAgent,
 )
 from remuda.domain.errors import RemudaError, StoreFailed
-from remuda.domain.lifecycle import Phase
 from remuda.domain.state import Sender
 from remuda.runtime.batch import Accepted, Reply
 from remuda.runtime.loop import Loop
@@ -90,7 +88,6 @@ class User:
             HibernateAgent(agent),
             RetireAgent(agent) if self._dice.random() < 0.4 else ResumeAgent(agent),
             ReapAgent(agent, "it spins") if self._dice.random() < 0.4 else ResumeAgent(agent),
-            ChangePhase(agent, self._dice.choice(list(Phase))),
         )
         return self._dice.choice(rest)
 

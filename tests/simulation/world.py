@@ -24,7 +24,7 @@ from remuda.domain.commands import (
     ReportTurnEnded,
     ReportUsage,
 )
-from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession
+from remuda.domain.effects import AgentEffect, Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession, TaskEffect
 from remuda.domain.errors import EffectFailed
 from remuda.domain.failure import Failure
 from remuda.domain.permission import Policy, Ruling
@@ -75,6 +75,8 @@ class World:
 
     async def perform(self, effect: Effect) -> Report | None:
         assert not self.over, f"{effect} is begun in a world that is over"
+        if isinstance(effect, TaskEffect):
+            raise EffectFailed("no repository")
         self._is_durable(effect)
         if isinstance(effect, Rest):
             return await self._rest(effect)
@@ -93,7 +95,7 @@ class World:
         finally:
             self._busy.discard(effect.agent)
 
-    def _is_durable(self, effect: Effect) -> None:
+    def _is_durable(self, effect: AgentEffect) -> None:
         """Nothing may be done to the world that the disk does not know to be owed."""
         agent = self._disk.state.agents.get(effect.agent)
         assert agent is not None, f"{effect} of an agent that is not on the disk"

@@ -7,14 +7,17 @@ import msgspec
 import pytest
 
 from remuda.domain import events as log
+from remuda.domain import task_events as work
 from remuda.domain.failure import REMEDY, Failure
-from remuda.domain.lifecycle import Phase, Status
+from remuda.domain.lifecycle import Phase, Status, TaskStatus
 from remuda.domain.state import Message, Outcome, Question, Sender, Usage
+from remuda.domain.task import Brief, Check, Kind, Merge, Note, Refusal, Staff, Verdict
 from remuda.views.process_events import ProcessEvent, Type, event_text, process_events
 from remuda.views.text import moment
 
 MAIL = Message("m1", Sender.USER, "user", "hello\nthere", 1.0)
 LIMIT = Failure.RATE_LIMITED
+BRIEF = Brief("Parse dates")
 QUESTION = Question("q1", "bash", '{"command":\n"ls"}', ("/a",), "List files", 1.0, 1)
 
 SAMPLES: list[tuple[log.Event, list[str]]] = [
@@ -47,6 +50,37 @@ SAMPLES: list[tuple[log.Event, list[str]]] = [
     (log.UsageRecorded("ada", 1, 5, 1, Usage(1, 2)), ["token_usage"]),
     (log.ErrorReported("ada", 1, 5, "oh"), ["error"]),
     (log.ReportIgnored("ada", 1, 5, "ReportOutput", "late"), ["report_ignored"]),
+    (log.MailWithdrawn("ada", "t1", ("m1",), 0), ["queue_changed"]),
+    (log.FolderChanged("ada", ".remuda/worktrees/t1"), ["folder_changed"]),
+    (log.ToolUsed("ada", 1, 5, "post_message"), ["tool_used"]),
+    (log.Reminded("ada", 1, 5, MAIL, 1, 1), ["reminded", "queue_changed"]),
+    (log.TurnLetThrough("ada", 1, 5, 2), ["turn_let_through"]),
+    (log.UserNotified("ada", "look\nhere"), ["user_notified"]),
+    (log.CompletionSignalled("ada", "all\ndone"), ["completion_signalled"]),
+    (log.StaffChanged(Staff(2)), ["staff_changed"]),
+    (work.TaskAdded("t1", Kind.TASK, BRIEF, "", "user"), ["task_added"]),
+    (work.TaskEdited("t1", BRIEF, "user"), ["task_edited"]),
+    (work.TaskNoted("t1", Note(1.0, "user", "mind\nthis")), ["task_noted"]),
+    (work.StepCompleted("t1", 1, "user"), ["step_completed"]),
+    (work.TaskStatusChanged("t1", TaskStatus.OPEN, TaskStatus.DONE, "so\nbe it"), ["task_status_changed"]),
+    (work.TaskAssigned("t1", "ada", 1, "remuda/t1", "user", ""), ["task_assigned"]),
+    (work.TaskReleased("t1", "ada", "gone"), ["task_released"]),
+    (work.WorktreeReady("t1", 1, "w/t1"), ["worktree_ready"]),
+    (work.WorkFailed("t1", 1, "no\ndisk"), ["work_failed"]),
+    (work.ImplementationReported("t1", "ada", 2, "did\nit"), ["implementation_reported"]),
+    (work.AcceptanceRun("t1", 2, Check(False, "c", "log", "red\nred")), ["acceptance_run"]),
+    (work.AcceptanceRun("t1", 2, Check(True, "c", "log", "")), ["acceptance_run"]),
+    (work.ReviewAssigned("t1", "bob", "remuda"), ["review_assigned"]),
+    (work.ReviewReleased("t1", "bob", "gone"), ["review_released"]),
+    (work.VerdictGiven("t1", Verdict("bob", True, "fine\nwork", "c")), ["verdict_given"]),
+    (work.VerdictGiven("t1", Verdict("bob", False, "no", "c")), ["verdict_given"]),
+    (work.WorkReturned("t1", "denied", True), ["work_returned"]),
+    (work.MergeRequested("t1", 3, "Title\n\nbody", "remuda"), ["merge_requested"]),
+    (work.TaskMerged("t1", 4, Merge("c", "main", "git\nlog")), ["task_merged"]),
+    (work.MergeRefused("t1", 3, Refusal.CONFLICT, "log", "<<<\n>>>"), ["merge_refused"]),
+    (work.WorktreeGivenUp("t1", 3), ["worktree_given_up"]),
+    (work.WorktreeCleared("t1", 4, "dirty"), ["worktree_cleared"]),
+    (work.TaskReportIgnored("t1", 1, "ReportMerged", "late"), ["task_report_ignored"]),
 ]
 
 
@@ -59,6 +93,8 @@ def test_an_event_is_told_in_these_words(event: log.Event, types: list[str]) -> 
     events = told(event)
     assert [each.type for each in events] == types
     assert all(each.seq == 9 for each in events)
+    if hasattr(event, "task"):
+        assert events[0].task == event.task
     if hasattr(event, "agent"):
         assert all(each.agent == "ada" and each.role == "worker" for each in events)
     assert all("\n" not in event_text(each) for each in events)
@@ -66,7 +102,8 @@ def test_an_event_is_told_in_these_words(event: log.Event, types: list[str]) -> 
 
 def test_the_samples_cover_every_event_and_every_word() -> None:
     assert {type(event) for event, _ in SAMPLES} == set(get_args(log.Event))
-    assert {word for _, words in SAMPLES for word in words} == set(get_args(Type))
+    types = {word for part in get_args(Type) for word in get_args(part)}
+    assert {word for _, words in SAMPLES for word in words} == types
 
 
 def test_what_does_not_apply_is_left_out() -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from remuda.agents import Ask, Backend, Launch, Listen, Session, claude, codex, prices
+from remuda.agents import Ask, Backend, Launch, Listen, Session, claude, codex, endpoint, prices
 from remuda.agents import quirks as ways
 from remuda.agents.acp import START_TIMEOUT, open_session
-from remuda.agents.find import find, furnish, passed
+from remuda.agents.endpoint import Endpoint, Pointed, joined, point
+from remuda.agents.find import find, furnish, passed, without
 from remuda.agents.options import nearest_first
 from remuda.agents.quirks import PLAIN, Counting, Quirks
 from remuda.domain.errors import AgentFault, Invalid
@@ -49,6 +50,7 @@ class Row:
     patience: float = START_TIMEOUT  # seconds that it may take to start
     ends: str = "at the end of its input"
     install: str = ""
+    endpoint: Endpoint | None = None  # how it is told where its model is; None where only its own settings say it
     prices: bool = True  # the price table is asked where the agent tells each call but not its cost
     opens: Backend | None = None  # how to speak to it, if not in ACP; it then finds its own program and options
 
@@ -84,6 +86,7 @@ CATALOG: Mapping[str, Row] = {
         passes=(*ANTHROPIC, *NODE, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*", "CLAUDE_CONFIG_DIR", "AWS_*"),
         bundled=((claude.PROGRAM.package, claude.PROGRAM.inside),),
         install=claude.PROGRAM.install,
+        endpoint=endpoint.CLAUDE,
         opens=claude.open_session,
     ),
     "codex": Row(
@@ -94,6 +97,7 @@ CATALOG: Mapping[str, Row] = {
         passes=(*OPENAI, *NETWORK, "CODEX_HOME", "CODEX_API_KEY"),
         bundled=((codex.PROGRAM.package, codex.PROGRAM.inside),),
         install=codex.PROGRAM.install,
+        endpoint=endpoint.CODEX,
         opens=codex.open_session,
     ),
     "opencode": Row(
@@ -113,6 +117,7 @@ CATALOG: Mapping[str, Row] = {
             "ask": {"OPENCODE_PERMISSION": '{"*":"ask"}'},
             "bypass": {"OPENCODE_PERMISSION": '{"*":"allow"}'},
         },
+        endpoint=endpoint.OPENCODE,
         install="npm install -g opencode-ai",
     ),
     "gemini": Row(
@@ -129,6 +134,7 @@ CATALOG: Mapping[str, Row] = {
         },
         files={".gemini/settings.json": _GEMINI_SETTINGS},
         ends="on SIGTERM; with a tool server attached it does not mind the end of its input",
+        endpoint=endpoint.GEMINI,
         install="npm install -g @google/gemini-cli",
     ),
     "qwen": Row(
@@ -139,6 +145,7 @@ CATALOG: Mapping[str, Row] = {
         model_flag="--model",
         passes=(*OPENAI, *NODE, "DASHSCOPE_API_KEY"),
         files={".qwen/settings.json": _QWEN_SETTINGS},
+        endpoint=endpoint.QWEN,
         install="npm install -g @qwen-code/qwen-code (needs Node 22)",
     ),
     "goose": Row(
@@ -150,6 +157,7 @@ CATALOG: Mapping[str, Row] = {
         passes=(*MANY, *NETWORK, *FOLDERS, "GOOSE_*", "DATABRICKS_*"),
         env={"GOOSE_TELEMETRY_ENABLED": "false"},
         ends="at the end of its input; a command that it ran may live on",
+        endpoint=endpoint.GOOSE,
         install="npm install -g @aaif/goose-binary-linux-x64, or see its releases for other systems",
     ),
     "pi": Row(
@@ -169,6 +177,7 @@ CATALOG: Mapping[str, Row] = {
         model_flag="--model",
         passes=(*NODE, "COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"),
         env={"COPILOT_AUTO_UPDATE": "false"},
+        endpoint=endpoint.COPILOT,
         install="npm install -g @github/copilot",
     ),
     "scripted": Row(
@@ -263,9 +272,22 @@ def prepare(row: Row, launch: Launch) -> tuple[Launch, tuple[str, ...]]:
 
 
 def environment(row: Row, launch: Launch) -> dict[str, str]:
-    """What the launch declares, before what the user's environment may give, before the row's own switches."""
+    """What the launch declares, before what the user's environment may give, before the row's own switches.
+
+    Where the launch declares an empty value, the user's own does not pass.
+    """
     wanted = dict(launch.options).get("permissions", "ask")
-    return {**row.env, **row.permissions.get(wanted, {}), **passed(row.passes, os.environ), **launch.env}
+    taken = [name for name, value in launch.env.items() if not value]
+    users = without(taken, passed(row.passes, os.environ))
+    declared = {name: joined(name, users.get(name, ""), value) for name, value in launch.env.items() if value}
+    return {**row.env, **row.permissions.get(wanted, {}), **users, **declared}
+
+
+def metered(row: Row, url: str, token: str) -> Pointed:
+    """The variables and options with which a launch of this agent finds its model at that address, and nowhere else."""
+    if row.endpoint is None:
+        raise Invalid(f"{row.title} cannot be told where its model is; set that in its own settings")
+    return point(row.endpoint, url, token)
 
 
 def command(row: Row, options: Iterable[tuple[str, str]]) -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from pathlib import Path
 
 import msgspec
 
@@ -25,12 +27,13 @@ from remuda.agents.claude_wire import (
     prompt,
     tool_answer,
 )
+from remuda.agents.endpoint import merged
 from remuda.agents.exchange import Awaited, Questions, whom_to_ask
 from remuda.agents.options import Option, options_of
 from remuda.agents.process import Child
 from remuda.agents.programs import Program, find
 from remuda.agents.tool_servers import alias, claude_config, environment
-from remuda.domain.errors import AgentFault, Conflict, RemudaError
+from remuda.domain.errors import AgentFault, Conflict, Invalid, RemudaError
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
 
@@ -44,7 +47,7 @@ OPTIONS: Mapping[str, Option] = {
     "max_retries": Option(env="CLAUDE_CODE_MAX_RETRIES"),
     "permission_mode": Option(flag="--permission-mode"),
     "allowed_tools": Option(flag="--allowedTools"),
-    "settings": Option(flag="--settings"),
+    "settings": Option(),  # JSON, or the path of a file of it
 }
 
 # Each of these would have the program do something that nobody sees or that no turn accounts for.
@@ -230,8 +233,25 @@ def command(launch: Launch, ref: str) -> tuple[tuple[str, ...], dict[str, str]]:
     argv += [f"--append-system-prompt={launch.instructions}"] if launch.instructions else []
     if launch.mcp_servers:
         argv += ["--mcp-config", msgspec.json.encode(claude_config(launch.mcp_servers)).decode()]
+    if settings := settings_of(launch.options):
+        argv += ["--settings", settings]
     argv += ["--strict-mcp-config"]  # the user's own tool servers are not the agent's, unless they were declared
     return (*argv, *flags), env
+
+
+def settings_of(options: Iterable[tuple[str, str]]) -> str:
+    """The program takes its settings once. Given more than once they become one, and what is given later counts."""
+    given = [value for name, value in options if name == "settings"]
+    return reduce(merged, map(_json, given)) if len(given) > 1 else "".join(given)
+
+
+def _json(settings: str) -> str:
+    if settings.lstrip().startswith("{"):
+        return settings
+    try:
+        return Path(settings).read_text()
+    except OSError as error:
+        raise Invalid(f"the settings {settings} cannot be read: {error.strerror}; give JSON or a file of it") from error
 
 
 def asked_of(question: ControlRequest) -> Asked:

@@ -15,9 +15,16 @@ def find(program: str, brought_by: Sequence[tuple[str, str]], env: Mapping[str, 
 
 def passed(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that may pass to the agent. Everything else the user has in the environment stays here."""
-    exact = {name for name in names if not name.endswith("*")}
-    beginnings = tuple(name[:-1] for name in names if name.endswith("*"))
-    return {name: value for name, value in environ.items() if name in exact or name.startswith(beginnings)}
+    return {name: value for name, value in environ.items() if _is_one_of(names, name)}
+
+
+def without(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not _is_one_of(names, name)}
+
+
+def _is_one_of(names: Sequence[str], name: str) -> bool:
+    """A name that ends in * stands for all that begin so."""
+    return any(name.startswith(each[:-1]) if each.endswith("*") else name == each for each in names)
 
 
 def furnish(home: Path, files: Mapping[str, str]) -> None:

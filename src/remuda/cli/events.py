@@ -54,7 +54,7 @@ def _from_log(place: Place, agent: str, last: int, after: int | None, as_json: b
     import msgspec
 
     from remuda.cli.offline import log_file
-    from remuda.domain.decide import find
+    from remuda.domain.draft import find
     from remuda.store import select
     from remuda.views.process_events import event_text, process_events
 

@@ -33,7 +33,7 @@ def logs(agent: str, follow: bool, lines: int, as_json: bool) -> None:
         if follow:
             raise Refused("no runtime is up, so no lines will come; `remuda up -d` starts it") from None
     from remuda.cli.offline import log_file  # the long way round, without a runtime
-    from remuda.domain.decide import find
+    from remuda.domain.draft import find
     from remuda.store.transcript import last_lines
 
     with log_file(place) as log:

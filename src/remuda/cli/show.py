@@ -24,7 +24,7 @@ def show(agent: str, as_json: bool) -> None:
     import msgspec  # the long way round, without a runtime
 
     from remuda.cli.offline import log_file
-    from remuda.domain.decide import find
+    from remuda.domain.draft import find
     from remuda.views.agent import detail, detail_text
 
     with log_file(place) as log:

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from remuda.domain.budget_commands import BudgetCommand
 from remuda.domain.failure import Failure
-from remuda.domain.lifecycle import Phase
+from remuda.domain.ledger import UNLIMITED, Limits
 from remuda.domain.state import Outcome, Sender, Usage
+from remuda.domain.task_commands import TaskCommand, TaskReport, ToolCommand
 
 # --- asked by people, agents and watches ---
 
@@ -19,6 +21,8 @@ class SpawnAgent:
     instructions: str = ""
     options: tuple[tuple[str, str], ...] = ()
     hold: bool = False  # stay pending until resumed
+    works: bool = False  # takes tasks, as every agent of role worker does
+    budget: Limits = UNLIMITED  # for it and all that it spawns, out of its parent's
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +70,6 @@ class ReapAgent:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePhase:
-    agent: str
-    phase: Phase
-    task: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerQuestion:
     agent: str
     question_id: str
@@ -104,6 +101,7 @@ class ReportSessionStarted:
     agent: str
     epoch: int
     ref: str
+    metered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +208,7 @@ class ReportAnswerGiven:
     asking: int
 
 
-Report = (
+AgentReport = (
     ReportSessionStarted
     | ReportSessionEnded
     | ReportSessionFailed
@@ -224,18 +222,20 @@ Report = (
     | ReportAnswerGiven
 )
 
-Command = (
-    SpawnAgent
-    | SendMessage
+Report = AgentReport | TaskReport
+
+AgentCommand = (
+    SendMessage
     | PauseAgent
     | ResumeAgent
     | StopAgent
     | HibernateAgent
     | RetireAgent
     | ReapAgent
-    | ChangePhase
     | AnswerQuestion
-    | StartRuntime
-    | StopRuntime
-    | Report
+    | AgentReport
+)
+
+Command = (
+    SpawnAgent | AgentCommand | ToolCommand | TaskCommand | BudgetCommand | StartRuntime | StopRuntime | TaskReport
 )

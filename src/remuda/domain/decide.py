@@ -3,17 +3,18 @@
 Nothing here asks for a status in order to permit a move. A decision proposes the move; the tables refuse it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
 
-from remuda.domain import questions, reports
+from remuda.domain import budget, questions, reports, speaking, task_decide, task_reports, workflow
+from remuda.domain.budget_commands import CheckBudget, GrantBudget, ReserveBudget, SetBudget, SettleBudget
 from remuda.domain.commands import (
+    AgentCommand,
     AnswerQuestion,
-    ChangePhase,
     Command,
     HibernateAgent,
     PauseAgent,
     ReapAgent,
-    Report,
     ResumeAgent,
     RetireAgent,
     SendMessage,
@@ -22,62 +23,73 @@ from remuda.domain.commands import (
     StopAgent,
     StopRuntime,
 )
-from remuda.domain.draft import Draft, wake
-from remuda.domain.errors import Invalid, Refused, UnknownAgent
+from remuda.domain.draft import Decision, Draft, find, wake
+from remuda.domain.errors import Invalid, Refused
 from remuda.domain.events import (
     AgentSpawned,
     Event,
     MessageQueued,
-    PhaseChanged,
     RuntimeStarted,
     RuntimeStopped,
     SessionEnded,
+    StaffChanged,
 )
-from remuda.domain.evolve import spawned
-from remuda.domain.lifecycle import DEAD, Stage, Status, check_phase, check_resume
-from remuda.domain.state import Agent, Message, Outcome, State
+from remuda.domain.lifecycle import DEAD, Stage, Status, TaskStatus, check_resume
+from remuda.domain.state import Message, Outcome, State
+from remuda.domain.task_commands import (
+    AddTasks,
+    ApproveCommit,
+    AssignFeedback,
+    AssignReview,
+    AssignTask,
+    BlockTask,
+    CancelTask,
+    CloseTask,
+    CompleteStep,
+    EditTask,
+    NoteTask,
+    ReleaseReview,
+    ReleaseTask,
+    ReopenTask,
+    ReplaceWorker,
+    SetStaff,
+    SplitTask,
+    TaskReport,
+    ToolCommand,
+)
 from remuda.domain.text import LONGEST_REASON, check_name, check_text
 
 COORDINATOR = "coordinator"
 LONGEST_QUEUE = 1000
+MOST_WORKERS = 1000
 
 Events = tuple[Event, ...]
 
 
 def decide(state: State, command: Command, now: float) -> Events:
-    match command:
-        case SpawnAgent():
-            return _spawn(state, command, now)
-        case StartRuntime():
-            return _start_runtime(state, command, now)
-        case StopRuntime():
-            return (RuntimeStopped(command.instance),)
-        case _:
-            draft = Draft(find(state.agents, command.agent), state.clock, now)
-            _decide_for_agent(draft, command)
-            return tuple(draft.events)
+    decision = Decision(state, now)
+    rule = RULES.get(type(command))
+    if rule is not None:
+        rule(decision, command)
+    else:
+        _decide_for_agent(decision.agent(command.agent), command)  # type: ignore[union-attr, arg-type]
+    _leave_nothing_to_the_dead(decision)
+    return tuple(decision.events)
 
 
-def find(agents: Mapping[str, Agent], name: str) -> Agent:
-    agent = agents.get(name)
-    if agent is None:
-        raise UnknownAgent(f"there is no agent {name!r}; see `remuda ps --all`", possible=sorted(agents)[:20])
-    return agent
+def _leave_nothing_to_the_dead(decision: Decision) -> None:
+    """Whatever it was that killed an agent, its task goes back in the same breath."""
+    for draft in list(decision.drafts.values()):
+        agent = draft.agent
+        if agent.task and agent.status in DEAD:
+            task, why = decision.task(agent.task), f"{agent.name} is {agent.status}"
+            if task.holder == agent.name:
+                workflow.bereave(decision, task, why)
+            else:
+                workflow.release_reviewer(decision, task, why)
 
 
-def _decide_for_agent(
-    draft: Draft,
-    command: SendMessage
-    | PauseAgent
-    | ResumeAgent
-    | StopAgent
-    | HibernateAgent
-    | RetireAgent
-    | ReapAgent
-    | ChangePhase
-    | AnswerQuestion
-    | Report,
-) -> None:
+def _decide_for_agent(draft: Draft, command: AgentCommand) -> None:
     match command:
         case SendMessage():
             _send(draft, command)
@@ -93,8 +105,6 @@ def _decide_for_agent(
             _rest(draft, Status.REAPED, command.why)
         case ResumeAgent():
             _resume(draft)
-        case ChangePhase():
-            _change_phase(draft, command)
         case AnswerQuestion():
             questions.answer(draft, command)
         case _:
@@ -104,7 +114,8 @@ def _decide_for_agent(
 # --- agents ---
 
 
-def _spawn(state: State, command: SpawnAgent, now: float) -> Events:
+def _spawn(decision: Decision, command: SpawnAgent) -> Draft:
+    state = decision.state
     check_name("role", command.role)
     name = command.name or _next_name(state, command.role)
     check_name("name", name)
@@ -125,11 +136,13 @@ def _spawn(state: State, command: SpawnAgent, now: float) -> Events:
         model=command.model,
         instructions=command.instructions,
         options=command.options,
+        works=command.works,
     )
-    draft = Draft(spawned(event, now), state.clock, now)
+    draft = decision.spawn(event)
+    budget.endow(decision, name, command.budget, command.parent or "user")
     if not command.hold:
         draft.request_session("spawned")
-    return (event, *draft.events)
+    return draft
 
 
 def _check_wishes(command: SpawnAgent) -> None:
@@ -164,19 +177,37 @@ def _resume(draft: Draft) -> None:
     if draft.agent.status is Status.PENDING:
         draft.request_session("resumed")
         return
+    budget.check_resume(draft)
     draft.move(Status.READY, "resumed")
     wake(draft)
 
 
-def _change_phase(draft: Draft, command: ChangePhase) -> None:
-    agent = draft.agent
-    if agent.phase is None:
-        raise Refused(f"{agent.name} is a {agent.role}; only workers have a phase")
-    if agent.status in DEAD:
-        raise Refused(f"{agent.name} is {agent.status}; the dead do not change")
-    check_text("a task", command.task, longest=LONGEST_REASON, empty=True)
-    check_phase(agent.name, agent.phase, command.phase)
-    draft.emit(PhaseChanged(agent.name, agent.phase, command.phase, command.task))
+def _replace(decision: Decision, command: ReplaceWorker) -> None:
+    """The successor is there before the worker goes, and takes over what it was at. What is in review or being merged
+    needs no holder."""
+    old = decision.agent(command.agent)
+    if old.agent.phase is None:
+        raise Refused(f"{command.agent} is a {old.agent.role}; only workers can be replaced")
+    like = old.agent
+    wish = SpawnAgent(
+        role=like.role,
+        backend=command.backend or like.backend,
+        parent=like.parent,
+        model=command.model or like.model,
+        instructions=like.instructions,
+        options=like.options,
+        works=True,
+    )
+    successor = _spawn(decision, wish).agent.name
+    why = f"{successor} takes over" + (f": {command.why}" if command.why else "")
+    task = decision.task(like.task) if like.task else None
+    if task is not None and task.reviewer == like.name:
+        workflow.release_reviewer(decision, task, why)
+        workflow.assign_review(decision, AssignReview(task.id, successor, by="remuda"))
+    elif task is not None and task.status is TaskStatus.IN_PROGRESS:
+        workflow.bereave(decision, task, why)
+        workflow.assign(decision, AssignTask(task.id, successor, by="remuda", words=task.words))
+    _rest(old, Status.RETIRED, why)
 
 
 # --- messages ---
@@ -199,18 +230,61 @@ def _send(draft: Draft, command: SendMessage) -> None:
 # --- the runtime ---
 
 
-def _start_runtime(state: State, command: StartRuntime, now: float) -> Events:
+def _set_staff(decision: Decision, command: SetStaff) -> None:
+    if not 0 <= command.staff.workers <= MOST_WORKERS:
+        raise Invalid(f"there may be from 0 to {MOST_WORKERS} workers, not {command.staff.workers}")
+    check_text("the backend", command.staff.backend, longest=LONGEST_REASON, empty=True)
+    check_text("the model", command.staff.model, longest=LONGEST_REASON, empty=True)
+    decision.events.append(StaffChanged(command.staff))
+
+
+def _start_runtime(decision: Decision, command: StartRuntime) -> None:
     """Whatever ran under the last runtime is gone. Work that was under way is taken up in a fresh session."""
-    events: list[Event] = [RuntimeStarted(command.instance)]
-    lost = "the runtime was stopped" if state.stopped_cleanly else "the runtime died"
-    for agent in state.agents.values():
+    decision.events.append(RuntimeStarted(command.instance))
+    budget.settle_lost(decision)
+    lost = "the runtime was stopped" if decision.state.stopped_cleanly else "the runtime died"
+    for agent in decision.state.agents.values():
         if agent.session is None or agent.session.stage is Stage.ENDED:
             continue
-        draft = Draft(agent, state.clock, now)
+        draft = decision.agent(agent.name)
         draft.emit(SessionEnded(agent.name, agent.session.epoch, lost, None, crashed=False))
         draft.cut_turn(Outcome.LOST, lost)
         if agent.status is Status.WORKING:
             draft.move(Status.READY, lost)
         draft.renew_or_wake()
-        events += draft.events
-    return tuple(events)
+
+
+def _stop_runtime(decision: Decision, command: StopRuntime) -> None:
+    decision.events.append(RuntimeStopped(command.instance))
+
+
+# What is not here is about one agent.
+RULES: Mapping[type, Callable[[Decision, Any], object]] = {
+    SpawnAgent: _spawn,
+    StartRuntime: _start_runtime,
+    StopRuntime: _stop_runtime,
+    SetStaff: _set_staff,
+    ReplaceWorker: _replace,
+    SetBudget: budget.set_budget,
+    GrantBudget: budget.grant,
+    ReserveBudget: budget.reserve,
+    SettleBudget: budget.settle,
+    CheckBudget: budget.check,
+    AddTasks: task_decide.add,
+    EditTask: task_decide.edit,
+    NoteTask: task_decide.note,
+    CompleteStep: task_decide.complete_step,
+    CloseTask: task_decide.close,
+    CancelTask: task_decide.cancel,
+    BlockTask: task_decide.block,
+    ReopenTask: task_decide.reopen,
+    SplitTask: task_decide.split,
+    AssignTask: workflow.assign,
+    AssignReview: workflow.assign_review,
+    AssignFeedback: workflow.assign_feedback,
+    ApproveCommit: task_reports.approve,
+    ReleaseTask: workflow.release,
+    ReleaseReview: workflow.release_review,
+    **dict.fromkeys(get_args(ToolCommand), speaking.decide),
+    **dict.fromkeys(get_args(TaskReport), task_reports.decide),
+}

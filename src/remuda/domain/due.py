@@ -1,17 +1,42 @@
-"""What each agent's state owes to the world.
+"""What the state of each agent and of each task owes to the world.
 
 Asked after every change and after every restart, so that recovery is not a feature: it is the same call. It does
 not matter how the state was reached.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
-from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession
-from remuda.domain.lifecycle import DEAD, Stage, Status
-from remuda.domain.state import Agent, Session, State
+from remuda.domain.effects import (
+    AgentEffect,
+    Effect,
+    EndSession,
+    GiveAnswer,
+    MergeTask,
+    PrepareWorktree,
+    RemoveWorktree,
+    Rest,
+    RunAcceptance,
+    RunTurn,
+    StartSession,
+    TaskEffect,
+)
+from remuda.domain.lifecycle import DEAD, Stage, Status, Work
+from remuda.domain.state import Agent, Session
+from remuda.domain.task import Task
 
 
-def due(agent: Agent) -> tuple[Effect, ...]:
+class Debtors(Protocol):
+    """Who can owe: a whole state, or what a few events have touched of it."""
+
+    @property
+    def agents(self) -> Mapping[str, Agent]: ...
+
+    @property
+    def tasks(self) -> Mapping[str, Task]: ...
+
+
+def due(agent: Agent) -> tuple[AgentEffect, ...]:
     """At most one thing for its process, and beside it the answers that it waits for, or a rest."""
     process = _of_process(agent)
     return (*((process,) if process else ()), *_answers(agent), *_rest(agent))
@@ -29,6 +54,7 @@ def _of_process(agent: Agent) -> StartSession | RunTurn | EndSession | None:
                 instructions=agent.instructions,
                 options=agent.options,
                 resumes=session.resumes,
+                folder=agent.folder,
             )
         case Session(stage=Stage.STARTED) as session if agent.turn is not None:
             return RunTurn(agent.name, session.epoch, agent.turn.number, agent.turn.message)
@@ -54,6 +80,30 @@ def _rest(agent: Agent) -> Iterator[Rest]:
         yield Rest(agent.name, agent.session.epoch, agent.rest_until)
 
 
-def all_due(state: State) -> Iterator[Effect]:
-    for agent in state.agents.values():
+def due_for(task: Task) -> tuple[TaskEffect, ...]:
+    """At most one thing: a task has one worktree."""
+    effect = _of_worktree(task)
+    return (effect,) if effect else ()
+
+
+def _of_worktree(task: Task) -> TaskEffect | None:
+    where, to = (task.id, task.attempt), task.brief.target
+    match task.work:
+        case Work.PREPARING:
+            return PrepareWorktree(*where, task.branch, task.base, to)
+        case Work.CHECKING:
+            return RunAcceptance(*where, task.folder, task.branch, task.base, to, task.brief.accept)
+        case Work.MERGING:
+            commit = task.check.commit if task.check else ""
+            return MergeTask(*where, task.folder, task.branch, commit, to, task.brief.accept, task.message)
+        case Work.CLEARING:
+            return RemoveWorktree(*where, task.folder, task.branch)
+        case _:
+            return None
+
+
+def all_due(debtors: Debtors) -> Iterator[Effect]:
+    for agent in debtors.agents.values():
         yield from due(agent)
+    for task in debtors.tasks.values():
+        yield from due_for(task)

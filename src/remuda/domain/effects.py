@@ -20,6 +20,7 @@ class StartSession:
     instructions: str
     options: tuple[tuple[str, str], ...]
     resumes: str
+    folder: str = ""  # where it works, from the project's root; empty: the root itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,64 @@ class GiveAnswer:
     why: str
 
 
-Effect = StartSession | RunTurn | EndSession | Rest | GiveAnswer
+@dataclass(frozen=True, slots=True)
+class PrepareWorktree:
+    """A worktree on the task's branch. If both are there already they are taken as they are: work may be in them."""
+
+    task: str
+    attempt: int
+    branch: str
+    base: str  # the branch that a new one starts from; empty: the target
+    target: str  # empty: as the settings say
+
+
+@dataclass(frozen=True, slots=True)
+class RunAcceptance:
+    """Run the commands in the worktree, after seeing that the work is committed. They are the user's own words."""
+
+    task: str
+    attempt: int
+    folder: str
+    branch: str
+    base: str
+    target: str
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """Merge this commit and no other: it is the one that was checked and approved."""
+
+    task: str
+    attempt: int
+    folder: str
+    branch: str
+    commit: str
+    target: str
+    commands: tuple[str, ...]  # that must succeed on the merged result too
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveWorktree:
+    """Remove it if nothing in it would be lost. The branch stays. `folder` is empty where it may never have been."""
+
+    task: str
+    attempt: int
+    folder: str
+    branch: str
+
+
+AgentEffect = StartSession | RunTurn | EndSession | Rest | GiveAnswer
+TaskEffect = PrepareWorktree | RunAcceptance | MergeTask | RemoveWorktree
+Effect = AgentEffect | TaskEffect
 
 Key = tuple[str, str, int, int | float | str]
+
+
+def whose(effect: Effect) -> str:
+    """The agent or the task that owes it."""
+    return effect.task if isinstance(effect, TaskEffect) else effect.agent
 
 
 def key(effect: Effect) -> Key:
@@ -76,6 +132,8 @@ def key(effect: Effect) -> Key:
             part = effect.until
         case GiveAnswer():
             part = f"{effect.question_id} {effect.asking}"
+        case PrepareWorktree() | RunAcceptance() | MergeTask() | RemoveWorktree():
+            return type(effect).__name__, effect.task, effect.attempt, 0
         case _:
             assert_never(effect)
     return type(effect).__name__, effect.agent, effect.epoch, part

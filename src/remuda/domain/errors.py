@@ -4,6 +4,7 @@
       Invalid          the caller wrote something that can never be right     exit 2, HTTP 400
       Refused          the caller asked what the state does not allow         exit 3, HTTP 409
         UnknownAgent   ... of an agent that does not exist                    exit 3, HTTP 404
+        UnknownTask    ... of a task that does not exist                      exit 3, HTTP 404
       Conflict         two at once; the same call may go through later        exit 3, HTTP 409
       AgentFault       the agent's process broke its word                     exit 1, HTTP 502
       EffectFailed     the world would not do what was owed                   exit 1, HTTP 500
@@ -45,6 +46,10 @@ class Refused(RemudaError):
 
 
 class UnknownAgent(Refused):
+    http_status = 404
+
+
+class UnknownTask(Refused):
     http_status = 404
 
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import Phase, Status
 from remuda.domain.state import Message, Outcome, Question, Usage
+from remuda.domain.task import Staff
+from remuda.domain.task_events import TaskAdded, TaskEvent
+from remuda.domain.trigger import Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class AgentSpawned:
     model: str
     instructions: str
     options: tuple[tuple[str, str], ...]
+    works: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class SessionStarted:
     agent: str
     epoch: int
     ref: str
+    metered: bool = False  # its calls to the model go through the meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,16 @@ class SessionEndRequested:
 class MessageQueued:
     agent: str
     message: Message
+    queue_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MailWithdrawn:
+    """What the agent was to do for a task that it no longer has."""
+
+    agent: str
+    task: str
+    message_ids: tuple[str, ...]
     queue_count: int
 
 
@@ -159,6 +174,64 @@ class AnswerGiven:
 
 
 @dataclass(frozen=True, slots=True)
+class FolderChanged:
+    """The agent works elsewhere from now on, in a fresh session and a conversation of its own."""
+
+    agent: str
+    folder: str  # from the project's root
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUsed:
+    """One of the tools that end a turn was used, with success: known from the tool itself, never from the words."""
+
+    agent: str
+    epoch: int
+    turn: int
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reminded:
+    """The turn ended without a word on where the work stands. The reminder is at the head of the queue: whatever
+    waited there would otherwise begin a new account."""
+
+    agent: str
+    epoch: int
+    turn: int
+    message: Message
+    count: int  # of reminders in this account
+    queue_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLetThrough:
+    """A warning: the agent was reminded as often as is sensible and still has not said where its work stands."""
+
+    agent: str
+    epoch: int
+    turn: int
+    reminders: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserNotified:
+    agent: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionSignalled:
+    agent: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class StaffChanged:
+    staff: Staff
+
+
+@dataclass(frozen=True, slots=True)
 class OutputAppended:
     agent: str
     epoch: int
@@ -175,6 +248,7 @@ class UsageRecorded:
     turn: int
     call: int
     usage: Usage
+    metered: bool = False  # counted by the meter, and settles what was reserved for the call
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +271,53 @@ class ReportIgnored:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class BudgetSet:
+    """None: this measure is not limited here."""
+
+    scope: str  # project, agent:NAME, own:NAME or task:ID
+    tokens: int | None
+    nanousd: int | None
+    turns: int | None
+    milliseconds: int | None
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReserved:
+    """A call to a model is about to be made, and this is what it may use at most."""
+
+    agent: str
+    epoch: int
+    turn: int
+    call: int
+    scopes: tuple[str, ...]  # the accounts that bear it
+    input_tokens: int
+    output_tokens: int
+    nanousd: int
+    priced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetWarned:
+    agent: str  # whose spending it was that passed the mark
+    scope: str
+    percent: int
+    spent: str  # in words
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerFired:
+    agent: str
+    epoch: int
+    turn: int
+    trigger: Trigger
+    evidence: str
+    numbers: tuple[tuple[str, int | float], ...] = ()
+
+
 AgentEvent = (
     StatusChanged
     | PhaseChanged
@@ -205,6 +326,7 @@ AgentEvent = (
     | SessionEndRequested
     | SessionEnded
     | MessageQueued
+    | MailWithdrawn
     | TurnStarted
     | TurnEnded
     | RestBegan
@@ -213,13 +335,24 @@ AgentEvent = (
     | QuestionAsked
     | QuestionAnswered
     | AnswerGiven
+    | FolderChanged
+    | ToolUsed
+    | Reminded
+    | TurnLetThrough
+    | UserNotified
+    | CompletionSignalled
     | OutputAppended
     | UsageRecorded
+    | BudgetReserved
+    | BudgetWarned
+    | TriggerFired
     | ErrorReported
     | ReportIgnored
 )
 
-Event = RuntimeStarted | RuntimeStopped | AgentSpawned | AgentEvent
+ProjectEvent = RuntimeStarted | RuntimeStopped | StaffChanged | BudgetSet
+
+Event = ProjectEvent | AgentSpawned | AgentEvent | TaskAdded | TaskEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from remuda.domain.accounts import evolve_ledger
 from remuda.domain.events import (
     AgentEvent,
     AgentSpawned,
     AnswerGiven,
+    BudgetReserved,
+    BudgetSet,
+    BudgetWarned,
+    CompletionSignalled,
     ErrorReported,
+    FolderChanged,
+    MailWithdrawn,
     MessageQueued,
     OutputAppended,
     PhaseChanged,
     QuestionAnswered,
     QuestionAsked,
     Recorded,
+    Reminded,
     ReportIgnored,
     RestBegan,
     RestEnded,
@@ -24,14 +32,22 @@ from remuda.domain.events import (
     SessionEndRequested,
     SessionRequested,
     SessionStarted,
+    StaffChanged,
     StatusChanged,
     ToolCalled,
+    ToolUsed,
+    TriggerFired,
     TurnEnded,
+    TurnLetThrough,
     TurnStarted,
     UsageRecorded,
+    UserNotified,
 )
-from remuda.domain.lifecycle import DEAD, STAGE, WITH_PROCESS, Phase, Stage
-from remuda.domain.state import Agent, Metrics, Session, State, Turn, Usage
+from remuda.domain.lifecycle import DEAD, RESUME, STAGE, WITH_PROCESS, Phase, Stage, Status
+from remuda.domain.state import Agent, Metrics, Sender, Session, State, Turn, Usage
+from remuda.domain.task_events import TaskAdded, TaskEvent
+from remuda.domain.task_evolve import added, evolve_task
+from remuda.domain.trigger import Fired
 
 _T = TypeVar("_T")
 
@@ -47,18 +63,36 @@ def evolve(state: State, recorded: Recorded) -> State:
         if len(state.recent) > RECENT_COMMANDS:
             del state.recent[next(iter(state.recent))]
     event = recorded.event
+    evolve_ledger(state, event, recorded.at)
     match event:
         case RuntimeStarted():
             state.runtime, state.stopped_cleanly = event.instance, False
         case RuntimeStopped():
             state.stopped_cleanly = True
+        case StaffChanged():
+            state.staff = event.staff
+        case BudgetSet():
+            pass  # the ledger has it
         case AgentSpawned():
             state.agents[event.agent] = spawned(event, recorded.at)
+        case TaskAdded():
+            state.tasks[event.task] = added(event, recorded.at)
         case _:
-            if isinstance(event, TurnStarted):
-                state.clock = event.turn
-            state.agents[event.agent] = evolve_agent(state.agents[event.agent], event, recorded.at)
+            _evolve_one(state, event, recorded.at)
     return state
+
+
+def _evolve_one(state: State, event: AgentEvent | TaskEvent, at: float) -> None:
+    """By the table and not by the type: this is the hot path, and an event is of an agent nearly always."""
+    rule = RULES.get(type(event))
+    if rule is None:
+        task: str = event.task  # type: ignore[union-attr]  # what is not of an agent is of a task
+        state.tasks[task] = evolve_task(state.tasks[task], event, at)  # type: ignore[arg-type]
+        return
+    if isinstance(event, TurnStarted):
+        state.clock = event.turn
+    agent: str = event.agent  # type: ignore[union-attr]
+    state.agents[agent] = rule(state.agents[agent], event, at)
 
 
 def spawned(event: AgentSpawned, at: float) -> Agent:
@@ -72,7 +106,7 @@ def spawned(event: AgentSpawned, at: float) -> Agent:
         model=event.model,
         instructions=event.instructions,
         options=event.options,
-        phase=Phase.IDLE if event.role == WORKER else None,
+        phase=Phase.IDLE if event.role == WORKER or event.works else None,
     )
 
 
@@ -82,11 +116,15 @@ def evolve_agent(agent: Agent, event: AgentEvent, at: float) -> Agent:
 
 
 def _phase_changed(agent: Agent, event: PhaseChanged, at: float) -> Agent:
-    return agent._replace(phase=event.now, task=event.task, active_at=at)
+    return agent._replace(phase=event.now, task=event.task, idled=0, active_at=at)
 
 
 def _message_queued(agent: Agent, event: MessageQueued, at: float) -> Agent:
     return agent._replace(queue=(*agent.queue, event.message), active_at=at)
+
+
+def _mail_withdrawn(agent: Agent, event: MailWithdrawn, _at: float) -> Agent:
+    return agent._replace(queue=tuple(each for each in agent.queue if each.id not in event.message_ids))
 
 
 def _was_active(agent: Agent, _event: AgentEvent, at: float) -> Agent:
@@ -101,17 +139,20 @@ def _status_changed(agent: Agent, event: StatusChanged, at: float) -> Agent:
     session = agent.session
     if session is not None and session.stage is not Stage.ENDED and event.now not in WITH_PROCESS:
         session = session if session.stage is Stage.ENDING else _at(session, Stage.ENDING)
-    after = agent._replace(status=event.now, why=event.why, session=session, active_at=at)
+    goes_on = event.now is Status.READY and event.was in RESUME
+    trigger = None if goes_on else agent.trigger
+    after = agent._replace(status=event.now, why=event.why, session=session, trigger=trigger, active_at=at)
     return after._replace(ended_at=at, questions=(), rest_until=0.0) if event.now in DEAD else after
 
 
 def _session_requested(agent: Agent, event: SessionRequested, at: float) -> Agent:
-    session = Session(event.epoch, Stage.REQUESTED, resumes=event.resumes)
+    session = Session(event.epoch, Stage.REQUESTED, resumes=event.resumes, errand=agent.errand)
     return agent._replace(session=session, metrics=agent.metrics._replace(total_cost_nanousd=0), active_at=at)
 
 
 def _session_started(agent: Agent, event: SessionStarted, at: float) -> Agent:
-    return agent._replace(session=_at(agent.session, Stage.STARTED)._replace(ref=event.ref), active_at=at)
+    session = _at(agent.session, Stage.STARTED)._replace(ref=event.ref, metered=event.metered)
+    return agent._replace(session=session, active_at=at)
 
 
 def _session_end_requested(agent: Agent, _event: SessionEndRequested, at: float) -> Agent:
@@ -128,17 +169,35 @@ def _turn_started(agent: Agent, event: TurnStarted, at: float) -> Agent:
     return agent._replace(
         turn=Turn(event.turn, message, at),
         queue=tuple(rest),
+        tool="",
+        reminders=agent.reminders if message.sender is Sender.SYSTEM else 0,
         metrics=agent.metrics._replace(turn_cost_nanousd=0),
         active_at=at,
     )
 
 
 def _turn_ended(agent: Agent, event: TurnEnded, at: float) -> Agent:
-    message = _present(agent.turn).message
+    turn = _present(agent.turn)
+    message = turn.message
+    agent = agent._replace(milliseconds=agent.milliseconds + max(0, int((at - turn.started_at) * 1000)))
     if event.outcome.answered:
-        return agent._replace(turn=None, turns=agent.turns + 1, crashes=0, limits=0, questions=(), active_at=at)
+        return agent._replace(
+            turn=None, turns=agent.turns + 1, idled=agent.idled + 1, crashes=0, limits=0, questions=(), active_at=at
+        )
     again = replace(message, attempts=message.attempts + 1)
     return agent._replace(turn=None, turns=agent.turns + 1, queue=(again, *agent.queue), active_at=at)
+
+
+def _folder_changed(agent: Agent, event: FolderChanged, _at: float) -> Agent:
+    return agent._replace(folder=event.folder, errand=agent.errand + 1)
+
+
+def _tool_used(agent: Agent, event: ToolUsed, at: float) -> Agent:
+    return agent._replace(tool=event.tool, reminders=0, active_at=at)
+
+
+def _reminded(agent: Agent, event: Reminded, _at: float) -> Agent:
+    return agent._replace(queue=(event.message, *agent.queue), reminders=event.count)
 
 
 def _rest_began(agent: Agent, event: RestBegan, _at: float) -> Agent:
@@ -168,7 +227,7 @@ def _with_question(agent: Agent, question_id: str, **changes: Any) -> Agent:
 
 
 def _usage_recorded(agent: Agent, event: UsageRecorded, at: float) -> Agent:
-    session = _present(agent.session)._replace(calls=event.call)
+    session = agent.session if event.metered else _present(agent.session)._replace(calls=event.call)
     metrics = add(agent.metrics, event.usage, at)
     if agent.turn is not None and agent.turn.number != event.turn:
         # It is of an earlier turn and comes late: spent, but not in this one.
@@ -178,6 +237,7 @@ def _usage_recorded(agent: Agent, event: UsageRecorded, at: float) -> Agent:
 
 def add(metrics: Metrics, usage: Usage, at: float) -> Metrics:
     cost = usage.cost_nanousd or 0
+    tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_creation_tokens
     return Metrics(
         input_tokens=metrics.input_tokens + usage.input_tokens,
         output_tokens=metrics.output_tokens + usage.output_tokens,
@@ -189,8 +249,13 @@ def add(metrics: Metrics, usage: Usage, at: float) -> Metrics:
         total_cost_nanousd=metrics.total_cost_nanousd + cost,
         cumulative_cost_nanousd=metrics.cumulative_cost_nanousd + cost,
         unpriced_calls=metrics.unpriced_calls + (usage.cost_nanousd is None),
+        unpriced_tokens=metrics.unpriced_tokens + (tokens if usage.cost_nanousd is None else 0),
         updated_at=at,
     )
+
+
+def _trigger_fired(agent: Agent, event: TriggerFired, at: float) -> Agent:
+    return agent._replace(trigger=Fired(event.trigger, event.turn, at, event.evidence, event.numbers))
 
 
 def _at(session: Session | None, stage: Stage) -> Session:
@@ -212,6 +277,7 @@ RULES: Mapping[type, Callable[[Agent, Any, float], Agent]] = {
     SessionEndRequested: _session_end_requested,
     SessionEnded: _session_ended,
     MessageQueued: _message_queued,
+    MailWithdrawn: _mail_withdrawn,
     TurnStarted: _turn_started,
     TurnEnded: _turn_ended,
     RestBegan: _rest_began,
@@ -220,8 +286,17 @@ RULES: Mapping[type, Callable[[Agent, Any, float], Agent]] = {
     QuestionAsked: _question_asked,
     QuestionAnswered: _question_answered,
     AnswerGiven: _answer_given,
+    FolderChanged: _folder_changed,
+    ToolUsed: _tool_used,
+    Reminded: _reminded,
+    TurnLetThrough: _unchanged,
+    UserNotified: _was_active,
+    CompletionSignalled: _was_active,
     OutputAppended: _was_active,
     UsageRecorded: _usage_recorded,
+    BudgetReserved: _was_active,
+    BudgetWarned: _unchanged,
+    TriggerFired: _trigger_fired,
     ErrorReported: _was_active,
     ReportIgnored: _unchanged,
 }

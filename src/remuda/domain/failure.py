@@ -20,6 +20,7 @@ class Failure(StrEnum):
     SILENT = "silent"  # nothing at all for too long
     CRASHED = "crashed"
     CANCELLED = "cancelled"
+    BUDGET_SPENT = "budget_spent"  # Remuda would not pass the call on
     MODEL_ERROR = "model_error"  # the model's service said no, for a reason of its own
 
 
@@ -41,5 +42,6 @@ REMEDY: Mapping[Failure, Remedy] = {
     Failure.SILENT: Remedy("look at its last output; raise turns.silence_seconds if it is only slow"),
     Failure.CRASHED: Remedy("look at what it last wrote to stderr; a fresh session takes over"),
     Failure.CANCELLED: Remedy("send the message again if it should be done after all"),
+    Failure.BUDGET_SPENT: Remedy("grant it more (`remuda budget grant`), or retire it"),
     Failure.MODEL_ERROR: Remedy("read the error: the model's service tells what it did not like"),
 }

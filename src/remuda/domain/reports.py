@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from math import isnan
 from typing import Any
 
-from remuda.domain import questions
+from remuda.domain import questions, speaking
 from remuda.domain.commands import (
-    Report,
+    AgentReport,
     ReportAnswerGiven,
     ReportError,
     ReportOutput,
@@ -37,6 +37,7 @@ from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.lifecycle import Stage, Status
 from remuda.domain.state import Outcome, Session, Usage
 from remuda.domain.text import tidy
+from remuda.domain.trigger import Trigger
 
 CRASHES_ALLOWED = 3  # sessions lost in a row, with no turn answered between them
 MOST_TOKENS = 10**10  # in one call; more is a lie or a bug, and would poison every sum
@@ -49,7 +50,7 @@ LONGEST_REST = 300.0
 DOUBLINGS = 6  # by then it is the longest
 
 
-def decide(draft: Draft, report: Report) -> None:
+def decide(draft: Draft, report: AgentReport) -> None:
     why = _stale(draft, report)
     if why:
         turn = getattr(report, "turn", 0)
@@ -59,7 +60,7 @@ def decide(draft: Draft, report: Report) -> None:
 
 
 def _session_started(draft: Draft, report: ReportSessionStarted) -> None:
-    draft.emit(SessionStarted(report.agent, report.epoch, tidy(report.ref)))
+    draft.emit(SessionStarted(report.agent, report.epoch, tidy(report.ref), report.metered))
     draft.move(Status.READY, "its session has started")
     wake(draft)
 
@@ -87,8 +88,12 @@ def _session_ended(draft: Draft, report: ReportSessionEnded) -> None:
 
 def _turn_ended(draft: Draft, report: ReportTurnEnded) -> None:
     assert draft.agent.turn is not None
+    fired = draft.agent.trigger
+    if fired is not None and (fired.trigger, fired.turn) == (Trigger.BUDGET, report.turn):
+        return _out_of_budget(draft, report, fired.evidence)
     passes = report.failure is not None and REMEDY[report.failure].passes
     outcome = Outcome.LIMITED if passes else report.outcome
+    silent = speaking.silent(draft.agent, outcome)
     draft.emit(
         TurnEnded(
             report.agent,
@@ -104,7 +109,18 @@ def _turn_ended(draft: Draft, report: ReportTurnEnded) -> None:
     if passes and report.failure is not None:
         _begin_rest(draft, report.failure, report.retry_after)
     draft.move(Status.READY, f"turn {report.turn} {outcome}")
-    wake(draft)
+    if silent:
+        speaking.remind(draft, report.turn)
+    return wake(draft)
+
+
+def _out_of_budget(draft: Draft, report: ReportTurnEnded, why: str) -> None:
+    """Whatever the program made of the refusal of its calls: its work was cut short, and goes on with more budget."""
+    assert draft.agent.turn is not None
+    letter, place = draft.agent.turn.message.id, (report.agent, report.epoch, report.turn)
+    stop, failure = tidy(report.stop_reason), Failure.BUDGET_SPENT
+    draft.emit(TurnEnded(*place, letter, Outcome.LIMITED, stop, tidy(why), failure))
+    draft.move(Status.PAUSED, why)
 
 
 def _begin_rest(draft: Draft, failure: Failure, retry_after: float | None) -> None:
@@ -129,7 +145,11 @@ def _output(draft: Draft, report: ReportOutput) -> None:
 
 
 def _usage(draft: Draft, report: ReportUsage) -> None:
-    draft.emit(UsageRecorded(report.agent, report.epoch, report.turn, report.call, report.usage))
+    """Where the meter counts the calls, what the agent itself tells of them is not added: only it knows its window."""
+    usage = report.usage
+    if draft.agent.session is not None and draft.agent.session.metered:
+        usage = Usage(context_tokens=usage.context_tokens, context_window=usage.context_window, cost_nanousd=0)
+    draft.emit(UsageRecorded(report.agent, report.epoch, report.turn, report.call, usage))
 
 
 def _error(draft: Draft, report: ReportError) -> None:
@@ -170,7 +190,7 @@ RULES: Mapping[type, Callable[[Draft, Any], None]] = {
 # --- the fence ---
 
 
-def _stale(draft: Draft, report: Report) -> str:
+def _stale(draft: Draft, report: AgentReport) -> str:
     """Why a report must not be applied, or nothing."""
     session = draft.agent.session
     if session is None or report.epoch != session.epoch:
@@ -220,6 +240,11 @@ def _usage_fault(session: Session, call: int, usage: Usage) -> str:
         return f"session {session.epoch} is {session.stage}"
     if call <= session.calls:
         return f"model call {call} was counted already (up to {session.calls})"
+    return usage_fault(usage)
+
+
+def usage_fault(usage: Usage) -> str:
+    """Why it cannot be, or nothing."""
     tokens = (
         usage.input_tokens,
         usage.output_tokens,

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from remuda.domain.ledger import Ledger
 from remuda.domain.lifecycle import Phase, Stage, Status
+from remuda.domain.task import Staff, Task
+from remuda.domain.trigger import Fired
 
 
 class Sender(StrEnum):
@@ -44,6 +47,7 @@ class Message:
     text: str
     at: float
     attempts: int = 0  # turns that were begun with it and cut short
+    about: str = ""  # the task that it gives the agent to do; taken back with the task
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class Session(NamedTuple):
     ref: str = ""  # the backend's id of the conversation
     resumes: str = ""  # the ref it was asked to go on from
     calls: int = 0  # the last model call that was counted
+    errand: int = 0  # of the agent, that it was started for
+    metered: bool = False  # its calls go through the meter, which counts them; what it tells itself is not added
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,7 @@ class Metrics(NamedTuple):
     total_cost_nanousd: int = 0  # this session
     cumulative_cost_nanousd: int = 0  # all sessions
     unpriced_calls: int = 0  # calls whose cost nobody knows; the sums above leave them out
+    unpriced_tokens: int = 0  # in those calls
     updated_at: float = 0.0
 
 
@@ -126,11 +133,18 @@ class Agent(NamedTuple):
     turn: Turn | None = None
     queue: tuple[Message, ...] = ()
     turns: int = 0  # ended ones
+    milliseconds: int = 0  # in those
     crashes: int = 0  # sessions lost since a turn was last answered
     limits: int = 0  # turns that the model's service would not serve since one was last answered
     rest_until: float = 0.0  # no turn is begun before; 0 for one that need not rest
     questions: tuple[Question, ...] = ()
     metrics: Metrics = Metrics()
+    folder: str = ""  # where it works, from the project's root
+    errand: int = 0  # counts the changes of folder: a session and its conversation belong to one
+    tool: str = ""  # the one that ends a turn, if it was used in this turn
+    reminders: int = 0  # in the present account
+    idled: int = 0  # answered turns since its phase last changed
+    trigger: Fired | None = None  # what stopped it, until it is let go on
     ended_at: float = 0.0  # 0 while alive
 
 
@@ -139,6 +153,9 @@ class State:
     seq: int = 0  # the last event that is in it
     clock: int = 0  # the last turn's number, over all agents
     agents: dict[str, Agent] = field(default_factory=dict)
+    tasks: dict[str, Task] = field(default_factory=dict)
+    staff: Staff = field(default_factory=Staff)
+    ledger: Ledger = field(default_factory=Ledger)
     recent: dict[str, int] = field(default_factory=dict)  # ids of the last commands -> seq of their first event
     runtime: str = ""  # the instance that is, or was last, up
     stopped_cleanly: bool = True

@@ -3,7 +3,19 @@
 from typing import assert_never
 
 from remuda.domain.commands import Report
-from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession
+from remuda.domain.effects import (
+    Effect,
+    EndSession,
+    GiveAnswer,
+    MergeTask,
+    PrepareWorktree,
+    RemoveWorktree,
+    Rest,
+    RunAcceptance,
+    RunTurn,
+    StartSession,
+)
+from remuda.domain.errors import EffectFailed
 from remuda.effects.end_session import end_session
 from remuda.effects.give_answer import give_answer
 from remuda.effects.rest import rest
@@ -24,5 +36,7 @@ async def perform(world: World, effect: Effect) -> Report | None:
             return await rest(world, effect)
         case GiveAnswer():
             return await give_answer(world, effect)
+        case PrepareWorktree() | RunAcceptance() | MergeTask() | RemoveWorktree():
+            raise EffectFailed("worktrees cannot be made here yet")
         case _:
             assert_never(effect)

@@ -31,6 +31,7 @@ Clock = Callable[[], float]
 class Live:
     def __init__(self, agent: str, epoch: int, *, transcript: Transcript, tell: Tell, clock: Clock) -> None:
         self.agent, self.epoch = agent, epoch
+        self.folder = ""  # where it works, from the project's root
         self.token = ""  # by which its process is known at the door
         self.turn = 0
         self.fault: tuple[str, Failure] | None = None  # why we gave up on it, if we did

@@ -23,20 +23,22 @@ async def start_session(world: World, effect: StartSession) -> Report:
     transcript = Transcript(path, OutputRing(world.output_lines))
     live = Live(effect.agent, effect.epoch, transcript=transcript, tell=world.tell, clock=world.clock)
     live.token = secrets.token_urlsafe(24)
-    live.questions = Questions(effect.agent, world.policy(effect.role), [str(world.root)], live.put_question)
+    folder = world.root / effect.folder
+    live.folder = effect.folder
+    live.questions = Questions(effect.agent, world.policy(effect.role), [str(folder)], live.put_question)
     loan = world.loan(effect, live.token)
     launch = Launch(
         agent=effect.agent,
         epoch=effect.epoch,
         backend=effect.backend,
-        cwd=world.root,
+        cwd=folder,
         mark=f"{world.mark}/{effect.agent}/{effect.epoch}",
         env={**world.environment(effect.agent, live.token), **loan.env},
         model=effect.model,
         instructions=effect.instructions,
         resume=effect.resumes,
         mcp_servers=loan.mcp_servers,
-        options=(*loan.options, *effect.options),
+        options=(*effect.options, *loan.options),  # what is lent counts: it is how a session is measured and bounded
         sandbox=world.sandbox(effect.role),
     )
     try:

@@ -4,7 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 
 from remuda.domain.events import Event, Recorded
-from remuda.domain.state import Agent
+from remuda.domain.ledger import Ledger
+from remuda.domain.state import Agent, State
+from remuda.domain.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,18 @@ Reply = asyncio.Future[Accepted]
 class Batch:
     records: list[Recorded] = field(default_factory=list)
     replies: list[tuple[Reply, Accepted | Exception]] = field(default_factory=list)
-    touched: dict[str, Agent] = field(default_factory=dict)  # the agents as they are after it
+    agents: dict[str, Agent] = field(default_factory=dict)  # those it touched, as they are after it
+    tasks: dict[str, Task] = field(default_factory=dict)
     clock: int = 0
+    ledger: Ledger | None = None  # as it is after it
+
+    def touch(self, state: State, event: Event) -> None:
+        self.ledger = state.ledger
+        agent: str | None = getattr(event, "agent", None)
+        if agent is not None:
+            self.agents[agent] = state.agents[agent]
+        elif (task := getattr(event, "task", None)) is not None:
+            self.tasks[task] = state.tasks[task]
 
     def answer(self) -> None:
         for reply, answer in self.replies:
@@ -37,13 +49,17 @@ class Batch:
 
 @dataclass(slots=True)
 class Shown:
-    """What may be shown: the agents as they were after the last event that is on the disk."""
+    """What may be shown: agents and tasks as they were after the last event that is on the disk."""
 
     seq: int
     clock: int
     agents: dict[str, Agent]
+    tasks: dict[str, Task]
+    ledger: Ledger
 
     def take(self, batch: Batch) -> None:
         if batch.records:
             self.seq, self.clock = batch.records[-1].seq, batch.clock
-            self.agents.update(batch.touched)
+            self.agents.update(batch.agents)
+            self.tasks.update(batch.tasks)
+            self.ledger = batch.ledger or self.ledger

@@ -45,8 +45,7 @@ async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
             runtime = assemble(place, store, await store.restore())
             instance = new_id()
             await runtime.submit(StartRuntime(instance))
-            agents = runtime.loop.state.agents
-            runtime.hands.owe(agents, agents)
+            runtime.hands.owe(runtime.loop.state, runtime.loop.state)
             try:
                 yield runtime
             finally:

@@ -2,15 +2,30 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, repeat
 
 from remuda.domain.commands import Command, Report, ReportSessionEnded, ReportSessionFailed
-from remuda.domain.due import due
-from remuda.domain.effects import Effect, EndSession, GiveAnswer, Key, Rest, RunTurn, StartSession, key
+from remuda.domain.due import Debtors, due, due_for
+from remuda.domain.effects import (
+    Effect,
+    EndSession,
+    GiveAnswer,
+    Key,
+    MergeTask,
+    PrepareWorktree,
+    RemoveWorktree,
+    Rest,
+    RunAcceptance,
+    RunTurn,
+    StartSession,
+    TaskEffect,
+    key,
+)
 from remuda.domain.errors import AgentFault, RemudaError
 from remuda.domain.failure import REMEDY, Failure
-from remuda.domain.state import Agent
+from remuda.domain.task_commands import ReportWorkFailed
 
 log = logging.getLogger("remuda.hands")
 
@@ -25,6 +40,10 @@ RETRIES: Mapping[type[Effect], Callable[[], Iterator[float]]] = {
     EndSession: lambda: chain((0.5, 1.0, 2.0, 5.0), repeat(15.0)),
     Rest: lambda: repeat(1.0),
     GiveAnswer: lambda: repeat(1.0),
+    PrepareWorktree: lambda: iter((0.5, 2.0)),
+    RunAcceptance: lambda: iter((0.5, 2.0)),
+    MergeTask: lambda: iter((0.5, 2.0, 10.0)),
+    RemoveWorktree: lambda: chain((0.5, 1.0, 2.0, 5.0), repeat(15.0)),  # somebody may still be in it
 }
 
 OF_PROCESS = (StartSession, RunTurn, EndSession)
@@ -40,28 +59,34 @@ class Hands:
         self._unfinished: dict[str, list[asyncio.Task[None]]] = {}  # those, and what was told to leave off
         self._closed = False
 
-    def owe(self, durable: Mapping[str, Agent], current: Mapping[str, Agent]) -> None:
-        """Begin what these agents owe. What is owed by an event that is not yet durable waits for it; what is no
-        longer owed is dropped."""
+    def owe(self, durable: Debtors, current: Debtors) -> None:
+        """Begin what these agents and tasks owe. What is owed by an event that is not yet durable waits for it; what
+        is no longer owed is dropped."""
         if self._closed:
             return
-        for name, agent in durable.items():
-            wanted = {key(effect): effect for effect in due(agent)}
-            begun = self._begun.pop(name, {})
-            for which in begun.keys() - wanted.keys():
-                begun.pop(which).cancel()
-            ahead = {key(effect) for effect in due(current[name])} if wanted.keys() - begun.keys() else set()
-            for which, effect in wanted.items():
-                if which not in begun and which in ahead:
-                    begun[which] = self._begin(effect)
-            if begun:
-                self._begun[name] = begun
+        for name, agent in durable.agents.items():
+            self._owe_one(f"agent {name}", due(agent), partial(due, current.agents[name]))
+        for name, task in durable.tasks.items():
+            self._owe_one(f"task {name}", due_for(task), partial(due_for, current.tasks[name]))
+
+    def _owe_one(self, name: str, durable: Sequence[Effect], current: Callable[[], Sequence[Effect]]) -> None:
+        wanted = {key(effect): effect for effect in durable}
+        begun = self._begun.pop(name, {})
+        for which in begun.keys() - wanted.keys():
+            begun.pop(which).cancel()
+        ahead = {key(effect) for effect in current()} if wanted.keys() - begun.keys() else set()
+        for which, effect in wanted.items():
+            if which not in begun and which in ahead:
+                begun[which] = self._begin(effect)
+        if begun:
+            self._begun[name] = begun
 
     def _begin(self, effect: Effect) -> asyncio.Task[None]:
-        # An agent has one process: what is done to it waits for what was done to it before. Nothing else waits.
-        lane = f"{effect.agent} process" if isinstance(effect, OF_PROCESS) else "beside"
+        # An agent has one process and a task has one worktree: what is done to it waits for what was done to it
+        # before. Nothing else waits.
+        lane = _lane(effect)
         unfinished = self._unfinished.setdefault(lane, [])
-        before = tuple(unfinished) if isinstance(effect, OF_PROCESS) else ()
+        before = tuple(unfinished) if lane else ()
         task = asyncio.ensure_future(self._do(effect, before))
         task.add_done_callback(unfinished.remove)
         unfinished.append(task)
@@ -77,9 +102,9 @@ class Hands:
             await self._submit(report)
         except RemudaError as error:
             # The loop has stopped. The effect is owed again when the next one starts.
-            log.info("%s of %s could not be reported: %s", type(report).__name__, effect.agent, error)
+            log.info("%s could not be reported: %s", report, error)
         except Exception:
-            log.exception("%s of %s was not taken", type(report).__name__, effect.agent)
+            log.exception("%s was not taken", report)
 
     async def _try(self, effect: Effect) -> Report | None:
         delays = RETRIES[type(effect)]()
@@ -96,6 +121,8 @@ class Hands:
 
     async def _give_up(self, effect: Effect, error: str, failure: Failure | None) -> Report:
         """What to say of an effect that the world would not do."""
+        if isinstance(effect, TaskEffect):
+            return ReportWorkFailed(effect.task, effect.attempt, error)
         if isinstance(effect, StartSession):
             return ReportSessionFailed(effect.agent, effect.epoch, error, failure)
         # Its process may be alive all the same, and is not to be called gone before it is.
@@ -110,6 +137,13 @@ class Hands:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+
+def _lane(effect: Effect) -> str:
+    """Empty for what need not wait for its turn."""
+    if isinstance(effect, TaskEffect):
+        return f"{effect.task} worktree"
+    return f"{effect.agent} process" if isinstance(effect, OF_PROCESS) else ""
 
 
 def _hopeless(effect: Effect, failure: Failure | None) -> bool:

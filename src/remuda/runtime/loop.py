@@ -13,16 +13,17 @@ had decided and not kept never happened, and the next runtime goes on from the l
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 from remuda.domain.commands import Command
 from remuda.domain.decide import decide
+from remuda.domain.due import Debtors
 from remuda.domain.errors import RemudaError, StoreFailed
 from remuda.domain.events import Event, Recorded
 from remuda.domain.evolve import evolve
-from remuda.domain.state import Agent, State
+from remuda.domain.state import State
 from remuda.runtime.batch import Accepted, Batch, Reply, Shown
 from remuda.store import Store
 
@@ -31,7 +32,7 @@ log = logging.getLogger("remuda.loop")
 P = ParamSpec("P")
 T = TypeVar("T")
 Watch = Callable[[State, Event], Iterable[Command]]
-Owe = Callable[[Mapping[str, Agent], Mapping[str, Agent]], None]
+Owe = Callable[[Debtors, Debtors], None]
 
 COMMANDS_AT_ONCE = 256  # then others get a turn, so that a flood of commands does not starve input and output
 SNAPSHOT_EVERY = 10_000  # events; about 50 ms of replay
@@ -42,7 +43,7 @@ class Loop:
         self, store: Store, state: State, *, owe: Owe, clock: Callable[[], float], watches: Sequence[Watch] = ()
     ) -> None:
         self.state = state
-        self.shown = Shown(state.seq, state.clock, dict(state.agents))
+        self.shown = Shown(state.seq, state.clock, dict(state.agents), dict(state.tasks), state.ledger)
         self._store = store
         self._owe = owe
         self._clock = clock
@@ -114,9 +115,7 @@ class Loop:
             record = Recorded(self.state.seq + 1, now, order, event)
             evolve(self.state, record)
             batch.records.append(record)
-            agent: str | None = getattr(event, "agent", None)
-            if agent is not None:
-                batch.touched[agent] = self.state.agents[agent]
+            batch.touch(self.state, event)
         # Reactions are decided in the same breath and kept in the same transaction as their cause, so that a crash
         # can neither lose nor double one.
         for event in events:
@@ -143,7 +142,7 @@ class Loop:
             self._unsettled.popleft()
         self.shown.take(batch)
         batch.answer()
-        self._owe(batch.touched, self.state.agents)
+        self._owe(batch, self.state)
         if self.shown.seq - self._snapshot_seq >= SNAPSHOT_EVERY:
             self._snapshot_seq = self.shown.seq
             self._saving = asyncio.ensure_future(self._store.save_snapshot(self.state))

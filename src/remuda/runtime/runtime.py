@@ -9,7 +9,8 @@ from pathlib import Path
 
 from remuda.agents import Sandbox
 from remuda.domain.commands import Command, SendMessage, SpawnAgent
-from remuda.domain.decide import COORDINATOR, find
+from remuda.domain.decide import COORDINATOR
+from remuda.domain.draft import find
 from remuda.domain.errors import Refused
 from remuda.domain.events import AgentSpawned
 from remuda.domain.permission import Policy

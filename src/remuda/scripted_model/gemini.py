@@ -40,7 +40,9 @@ SIGNATURE = "c2NyaXB0ZWQ="  # a call without one is refused when it comes back t
 def read(body: Json) -> Conversation:
     """The model and whether to stream stand in the path; the server puts them into the body."""
     instruction = joined(objects(an_object(body, "systemInstruction"), "parts"))
-    declared = [each for tool in objects(body, "tools") for each in objects(tool, "functionDeclarations")]
+    # As the real service does it, one that stands alone is taken for a list of one: goose sends it so.
+    given = [body["tools"]] if isinstance(body.get("tools"), dict) else objects(body, "tools")
+    declared = [each for tool in given for each in objects(tool, "functionDeclarations")]
     return Conversation(
         model=a_text(body, "model") or "unnamed",
         items=(Said("system", instruction), *_items(body)),

@@ -7,7 +7,9 @@ import msgspec
 
 from remuda.domain.errors import StoreCorrupt, StoreTooNew
 from remuda.domain.events import Event
+from remuda.domain.ledger import Account, Limits, Reservation, Spend
 from remuda.domain.state import Agent, Metrics, Session, State
+from remuda.domain.task import Task
 
 _ENCODER = msgspec.json.Encoder()
 _DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
@@ -20,7 +22,7 @@ def shape() -> str:
     """Two programs with the same shape understand each other's snapshots; any change of a type in the state changes
     it. Named tuples are written as lists, so the schema leaves out their names: they are added, or two fields could
     change places unnoticed."""
-    names = [each._fields for each in (Agent, Session, Metrics)]
+    names = [each._fields for each in (Agent, Session, Metrics, Task, Account, Limits, Reservation, Spend)]
     return hashlib.sha256(msgspec.json.encode((msgspec.json.schema(State), names), order="sorted")).hexdigest()[:16]
 
 

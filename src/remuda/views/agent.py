@@ -14,6 +14,7 @@ class SessionDetail(msgspec.Struct, frozen=True):
     ref: str
     resumes: str
     calls: int
+    errand: int
 
 
 class MessageDetail(msgspec.Struct, frozen=True):

@@ -1,21 +1,25 @@
 """What subscribers see: the log in the vocabulary of processes. One event of the log may be several of these."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, assert_never, get_args
 
 import msgspec
 
 from remuda.domain.events import (
+    AgentEvent,
     AgentSpawned,
     AnswerGiven,
+    CompletionSignalled,
     ErrorReported,
-    Event,
+    FolderChanged,
+    MailWithdrawn,
     MessageQueued,
     OutputAppended,
     PhaseChanged,
     QuestionAnswered,
     QuestionAsked,
     Recorded,
+    Reminded,
     ReportIgnored,
     RestBegan,
     RestEnded,
@@ -25,18 +29,24 @@ from remuda.domain.events import (
     SessionEndRequested,
     SessionRequested,
     SessionStarted,
+    StaffChanged,
     StatusChanged,
     ToolCalled,
+    ToolUsed,
     TurnEnded,
+    TurnLetThrough,
     TurnStarted,
     UsageRecorded,
+    UserNotified,
 )
 from remuda.domain.failure import REMEDY, Failure
-from remuda.domain.lifecycle import DEAD, Phase, Status
+from remuda.domain.lifecycle import DEAD, Phase, Status, TaskStatus
 from remuda.domain.state import Outcome, Usage
+from remuda.views import task_events
+from remuda.views.task_events import TaskType
 from remuda.views.text import first_line, moment, neutral
 
-Type = Literal[
+AgentType = Literal[
     "spawned",
     "output",
     "status_changed",
@@ -61,9 +71,15 @@ Type = Literal[
     "question_answered",
     "answer_given",
     "report_ignored",
-    "runtime_started",
-    "runtime_stopped",
+    "folder_changed",
+    "tool_used",
+    "reminded",
+    "turn_let_through",
+    "user_notified",
+    "completion_signalled",
 ]
+
+Type = AgentType | TaskType | Literal["runtime_started", "runtime_stopped", "staff_changed"]
 
 
 class ProcessEvent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -80,6 +96,10 @@ class ProcessEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     was: str = ""
     phase: Phase | None = None
     task: str = ""
+    task_status: TaskStatus | None = None
+    step: int = 0
+    commit: str = ""
+    path: str = ""  # of a file or a folder, from the project's root
     why: str = ""
     epoch: int = 0
     turn: int = 0
@@ -104,15 +124,20 @@ class ProcessEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     instance: str = ""
 
 
+TASK_TYPES = frozenset(get_args(TaskType))
+
 Roles = Callable[[str], str]
-_Told = tuple[Type, dict[str, Any]]
+_Told = tuple[AgentType, dict[str, Any]]
+_OfProject = RuntimeStarted | RuntimeStopped | StaffChanged
 
 
 def process_events(recorded: Recorded, roles: Roles) -> list[ProcessEvent]:
     event = recorded.event
-    if isinstance(event, RuntimeStarted | RuntimeStopped):
-        kind: Type = "runtime_started" if isinstance(event, RuntimeStarted) else "runtime_stopped"
-        return [ProcessEvent(kind, recorded.seq, recorded.at, instance=event.instance)]
+    if isinstance(event, _OfProject):
+        return [_of_project(event, recorded)]
+    if not isinstance(event, AgentSpawned | AgentEvent):
+        about, more = task_events.told(event)
+        return [ProcessEvent(about, recorded.seq, recorded.at, **more)]
     role = event.role if isinstance(event, AgentSpawned) else roles(event.agent)
     return [
         ProcessEvent(kind, recorded.seq, recorded.at, agent=event.agent, role=role, **fields)
@@ -120,7 +145,21 @@ def process_events(recorded: Recorded, roles: Roles) -> list[ProcessEvent]:
     ]
 
 
-def _told(event: Event) -> Iterator[_Told]:
+def _of_project(event: _OfProject, recorded: Recorded) -> ProcessEvent:
+    place = (recorded.seq, recorded.at)
+    match event:
+        case RuntimeStarted():
+            return ProcessEvent("runtime_started", *place, instance=event.instance)
+        case RuntimeStopped():
+            return ProcessEvent("runtime_stopped", *place, instance=event.instance)
+        case StaffChanged():
+            workers = f"{event.staff.workers} workers while there is work"
+            return ProcessEvent("staff_changed", *place, backend=event.staff.backend, why=workers)
+        case _:
+            assert_never(event)
+
+
+def _told(event: AgentSpawned | AgentEvent) -> Iterator[_Told]:
     match event:
         case AgentSpawned():
             yield "spawned", {"backend": event.backend, "parent": event.parent, "status": Status.PENDING}
@@ -132,6 +171,16 @@ def _told(event: Event) -> Iterator[_Told]:
             message = event.message
             yield "incoming", {"message": message.text, "message_id": message.id, "author": message.author}
             yield "queue_changed", {"queue_count": event.queue_count}
+        case (
+            MailWithdrawn()
+            | FolderChanged()
+            | ToolUsed()
+            | Reminded()
+            | TurnLetThrough()
+            | UserNotified()
+            | CompletionSignalled()
+        ):
+            yield from _at_work(event)
         case TurnStarted() | TurnEnded():
             yield from _turn(event)
         case SessionRequested() | SessionStarted() | SessionEndRequested() | SessionEnded():
@@ -140,8 +189,30 @@ def _told(event: Event) -> Iterator[_Told]:
             yield _waiting(event)
         case OutputAppended() | UsageRecorded() | ErrorReported() | ReportIgnored() | ToolCalled():
             yield _report(event)
-        case RuntimeStarted() | RuntimeStopped():
-            return
+        case _:
+            assert_never(event)
+
+
+def _at_work(
+    event: MailWithdrawn | FolderChanged | ToolUsed | Reminded | TurnLetThrough | UserNotified | CompletionSignalled,
+) -> Iterator[_Told]:
+    match event:
+        case MailWithdrawn():
+            yield "queue_changed", {"queue_count": event.queue_count, "task": event.task}
+        case FolderChanged():
+            yield "folder_changed", {"path": event.folder}
+        case ToolUsed():
+            yield "tool_used", {"epoch": event.epoch, "turn": event.turn, "tool": event.tool}
+        case Reminded():
+            yield "reminded", {"epoch": event.epoch, "turn": event.turn, "message": event.message.text}
+            yield "queue_changed", {"queue_count": event.queue_count}
+        case TurnLetThrough():
+            why = f"it was reminded {event.reminders} times and did not say where its work stands"
+            yield "turn_let_through", {"epoch": event.epoch, "turn": event.turn, "why": why}
+        case UserNotified():
+            yield "user_notified", {"message": event.text}
+        case CompletionSignalled():
+            yield "completion_signalled", {"message": event.summary}
         case _:
             assert_never(event)
 
@@ -234,15 +305,17 @@ def _report(event: OutputAppended | UsageRecorded | ErrorReported | ReportIgnore
 
 def event_text(event: ProcessEvent) -> str:
     """One line for people."""
-    parts = [f"{event.seq:>6}", moment(event.at), f"{event.type:<17}", event.agent, _words(event)]
+    task = event.task if event.type in TASK_TYPES else ""
+    parts = [f"{event.seq:>6}", moment(event.at), f"{event.type:<17}", task, event.agent, _words(event)]
     return neutral("  ".join(part for part in parts if part).rstrip())
 
 
 def _words(event: ProcessEvent) -> str:
     match event.type:
-        case "status_changed" | "phase_changed":
-            moved = f"{event.was} → {event.status or event.phase}"
-            return moved + (f" ({event.task or event.why})" if event.task or event.why else "")
+        case "status_changed" | "phase_changed" | "task_status_changed":
+            moved = f"{event.was} → {event.status or event.phase or event.task_status}"
+            reason = first_line(event.why) or (event.task if event.phase else "")
+            return moved + (f" ({reason})" if reason else "")
         case "incoming":
             return f"from {event.author}: {first_line(event.message, 100)}"
         case "queue_changed":
@@ -260,7 +333,9 @@ def _words(event: ProcessEvent) -> str:
         case "rest_began" | "tool_called" | "question_asked" | "question_answered" | "answer_given":
             return _waiting_words(event)
         case _:
-            return first_line(event.error or event.why)
+            said = task_events.words(event.type, event.ok)
+            rest = first_line(event.error or event.why or event.message or event.path or event.tool)
+            return f"{said}: {rest}" if said and rest else said or rest
 
 
 def _waiting_words(event: ProcessEvent) -> str:

@@ -1,0 +1,160 @@
+"""Reads a request before it is passed on: how much it may use at most, and how to make it ask for less. Pure.
+
+**The bound on the input never undershoots.** A token stands for at least one byte of text, and JSON writes no text with
+fewer bytes than it has, so a request has no more tokens than bytes, and a little for what the service puts around it.
+That is four times too much for plain text. So what a session's earlier calls were really counted as is remembered: a
+request that grows out of one of them has no more tokens than that one, and the bytes that are new.
+"""
+
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from remuda.domain.errors import Invalid
+from remuda.meter import Estimate
+from remuda.meter.apis import CHAT, Api, ceiling
+from remuda.meter.elsewhere import has_hosted_tool, points_elsewhere
+
+AROUND = 64  # tokens that the service puts around a conversation, and that a change may add at its seams
+AROUND_TOOLS = 1_024  # ... and around tools
+LARGEST_CONTEXT = 1_000_000  # of a request that names what stands elsewhere: a file, an earlier answer
+HOSTED = 50_000  # what a tool that the service runs itself may put in; an allowance, for nobody limits it
+LARGEST_REQUEST = 64 << 20
+
+_REASONS = re.compile(r"gpt-[5-9]|^o\d|/o\d")  # models that know the newer name of the limit alone
+_LEAST_THINKING = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A call that was made and counted."""
+
+    model: str
+    body: bytes
+    input_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    api: Api
+    body: dict[str, Any]
+    data: bytes  # the same in one spelling: what two could read differently is not passed on
+    estimate: Estimate
+    answers: int
+
+    def within(self, output_tokens: int) -> bytes:
+        """The request, made to ask for no more output than this."""
+        each = output_tokens // self.answers
+        body = self.body
+        fields = [path for path in self.api.fields if _get(body, path) is not None]
+        if not fields and output_tokens >= self.estimate.output_tokens:
+            return self.data
+        for path in fields or [_usual(self.api, self.estimate.model)]:
+            limit = _number(_get(body, path))
+            body = _put(body, path, each if limit is None else min(limit, each))
+        thinking = body.get("thinking")
+        if isinstance(thinking, dict) and (_number(thinking.get("budget_tokens")) or 0) >= each:
+            body = _put(body, ("thinking", "budget_tokens"), each - 1)
+        return msgspec.json.encode(body)
+
+
+def read(api: Api, path: str, body: dict[str, Any], known: tuple[Known, ...] = ()) -> Demand:
+    if api is CHAT and body.get("stream") is True:
+        body = _put(body, ("stream_options", "include_usage"), True)  # else nothing tells what the answer cost
+    data = msgspec.json.encode(body)
+    least = 0
+    if points_elsewhere(body):
+        least = LARGEST_CONTEXT
+    elif has_hosted_tool(body):
+        least = HOSTED
+    model = str(body.get("model") or _model_in(path))
+    answers = max([1, *(_number(_get(body, each)) or 1 for each in api.choices)])
+    said = [limit for each in api.fields if (limit := _number(_get(body, each))) is not None]
+    output = max(said) if said else ceiling(model)
+    thinks = isinstance(body.get("thinking"), dict) and "budget_tokens" in body["thinking"]
+    floor = max(api.least, _LEAST_THINKING + 1 if thinks else 0)
+    into = least + bound(model, data, known)
+    estimate = Estimate(model, into, max(output, 1) * answers, min(floor, max(output, 1)) * answers)
+    return Demand(api, body, data, estimate, answers)
+
+
+def bound(model: str, data: bytes, known: tuple[Known, ...]) -> int:
+    """No call with this request has more tokens in it than this."""
+    around = AROUND_TOOLS if b'"tools":' in data else AROUND
+    grown = (each.input_tokens + new_bytes(each.body, data) + AROUND for each in known if each.model == model)
+    return min([len(data) + around, *grown])
+
+
+def new_bytes(old: bytes, new: bytes) -> int:
+    """How much of the new is not in the old, where the old was added to in one place."""
+    before = _same(old, new)
+    shorter = min(len(old), len(new)) - before
+    after = _same(old[len(old) - shorter :][::-1], new[len(new) - shorter :][::-1])
+    return len(new) - before - after
+
+
+def _same(one: bytes, other: bytes) -> int:
+    """How many bytes they begin with in common: halved until found, because comparing is fast and looking is not."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def decode(data: bytes, encoding: str) -> dict[str, Any]:
+    """A request's body. Invalid for one that nobody here can read."""
+    if encoding in ("gzip", "deflate"):
+        inflate = zlib.decompressobj(wbits=47)
+        try:
+            data = inflate.decompress(data, LARGEST_REQUEST)
+        except zlib.error as error:
+            raise Invalid(f"the request's body is no {encoding}") from error
+        if inflate.unconsumed_tail:
+            raise Invalid(f"the request is larger than {LARGEST_REQUEST >> 20} MiB when it is unpacked")
+    elif encoding not in ("", "identity"):
+        raise Invalid(f"the meter cannot read a request packed as {encoding[:40]!r}; send it plain or as gzip")
+    try:
+        body = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Invalid(f"the request's body is no JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise Invalid("the request's body must be a JSON object")
+    return body
+
+
+def _model_in(path: str) -> str:
+    return path.rpartition("/")[2].partition(":")[0]
+
+
+def _usual(api: Api, model: str) -> tuple[str, ...]:
+    return ("max_tokens",) if api is CHAT and not _REASONS.search(model) else api.usual_field
+
+
+def _get(body: dict[str, Any], path: tuple[str, ...]) -> Any:
+    value: Any = body
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _put(body: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A copy with one value put in; what it shares with the original is not touched."""
+    key, *rest = path
+    inner = body.get(key)
+    return {**body, key: _put(inner if isinstance(inner, dict) else {}, tuple(rest), value) if rest else value}
+
+
+def _number(value: Any) -> int | None:
+    """A limit as it may be written: 8192, 8192.0. Anything else is no limit."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 13:
+        value = int(value)  # Gemini takes numbers in quotes
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 0 < value < 1e12 else None

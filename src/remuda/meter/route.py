@@ -1,0 +1,73 @@
+"""Where a request goes and in whose name: the token at this door becomes the key at the service's. Pure."""
+
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlencode
+
+from remuda.meter.apis import ANTHROPIC, GEMINI, RESPONSES, Action, Api, api_of
+from remuda.meter.caller import Headers, Request
+from remuda.meter.tally import ENCODINGS
+
+# The hop's own, and what stands for the caller at this door alone.
+_NOT_PASSED = frozenset(
+    b"host connection keep-alive proxy-authorization proxy-connection te trailer transfer-encoding upgrade expect"
+    b" content-length accept-encoding authorization x-api-key x-goog-api-key cookie".split()
+)
+_KEY = "key"  # in the query: Gemini's
+
+
+class Target(NamedTuple):
+    api: Api
+    action: Action | None  # None: it is not passed on
+    path: str
+    query: str
+
+
+def target_of(request: Request) -> Target:
+    """By the end of its path: programs are told one address, whichever API they speak."""
+    path, _, query = request.target.partition("?")
+    query = urlencode([pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != _KEY])
+    found = api_of(request.method, path)
+    if found is not None:
+        return Target(*found, path, query)
+    lists = request.method in ("GET", "HEAD") and "/models" in path
+    return Target(_by_headers(request), Action.ASK if lists else None, path, query)
+
+
+def _by_headers(request: Request) -> Api:
+    """Which models there are is asked at the same path by all; only how the key is shown tells them apart."""
+    if request.header(b"x-goog-api-key") or "/v1beta/" in request.target:
+        return GEMINI
+    return ANTHROPIC if request.header(b"x-api-key") or request.header(b"anthropic-version") else RESPONSES
+
+
+def token_of(request: Request) -> str:
+    """Wherever the program puts its key."""
+    scheme, _, bearer = request.header(b"authorization").partition(" ")
+    named = request.header(b"x-api-key") or request.header(b"x-goog-api-key")
+    if named or scheme.lower() == "bearer":
+        return named or bearer.strip()
+    return dict(parse_qsl(request.target.partition("?")[2])).get(_KEY, "")
+
+
+def headers_of(request: Request, key: str | None, *, packed: bool) -> Headers:
+    """As the program sent them, with the service's key in the place of the token. `packed`: the body stays as it is."""
+    left_out = _NOT_PASSED if packed else _NOT_PASSED | {b"content-encoding"}
+    headers = [pair for pair in request.headers if pair[0] not in left_out]
+    if key is not None:
+        headers.append(_credential(request, key))
+    headers.append((b"accept-encoding", _readable(request.header(b"accept-encoding"))))
+    return headers
+
+
+def _credential(request: Request, key: str) -> tuple[bytes, bytes]:
+    if request.header(b"x-api-key"):
+        return b"x-api-key", key.encode()
+    if request.header(b"authorization"):
+        return b"authorization", f"Bearer {key}".encode()
+    return b"x-goog-api-key", key.encode()
+
+
+def _readable(wanted: str) -> bytes:
+    """Of the packings that the program takes, those that can be read here: else nobody would see what a call cost."""
+    names = [each.partition(";")[0].strip().lower() for each in wanted.split(",")]
+    return ", ".join(each for each in ENCODINGS if each in names or each == "identity").encode()

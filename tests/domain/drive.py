@@ -61,6 +61,7 @@ class Project:
             dict(state.agents),
             dict(state.tasks),
             state.staff,
+            state.ledger,
             dict(state.recent),
             state.runtime,
             state.stopped_cleanly,

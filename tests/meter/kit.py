@@ -78,7 +78,7 @@ def run(story: Callable[[], Awaitable[None]]) -> None:
 
 
 @dataclass(slots=True)
-class Service:
+class Provider:
     url: str = ""
     heads: list[bytes] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
@@ -87,11 +87,11 @@ class Service:
 
 
 @asynccontextmanager
-async def service_of(*answers: Sequence[bytes], close: bool = False, hold: bool = False) -> AsyncIterator[Service]:
+async def service_of(*answers: Sequence[bytes], close: bool = False, hold: bool = False) -> AsyncIterator[Provider]:
     """One answer after the other, each piece in a packet of its own. `close`: the connection ends with the answer.
     `hold`: after the last piece it says nothing more and waits."""
     waiting = list(answers)
-    seen = Service()
+    seen = Provider()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         seen.connections += 1
@@ -120,7 +120,7 @@ async def service_of(*answers: Sequence[bytes], close: bool = False, hold: bool 
         server.close()
 
 
-async def _request(reader: asyncio.StreamReader, seen: Service) -> None:
+async def _request(reader: asyncio.StreamReader, seen: Provider) -> None:
     head = await reader.readuntil(b"\r\n\r\n")
     seen.heads.append(head)
     length = next((int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line), 0)

@@ -12,6 +12,7 @@ from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.lifecycle import Phase, Status, TaskStatus
 from remuda.domain.state import Message, Outcome, Question, Sender, Usage
 from remuda.domain.task import Brief, Check, Kind, Merge, Note, Refusal, Staff, Verdict
+from remuda.domain.trigger import Trigger
 from remuda.views.process_events import ProcessEvent, Type, event_text, process_events
 from remuda.views.text import moment
 
@@ -50,6 +51,10 @@ SAMPLES: list[tuple[log.Event, list[str]]] = [
     (log.UsageRecorded("ada", 1, 5, 1, Usage(1, 2)), ["token_usage"]),
     (log.ErrorReported("ada", 1, 5, "oh"), ["error"]),
     (log.ReportIgnored("ada", 1, 5, "ReportOutput", "late"), ["report_ignored"]),
+    (log.BudgetSet("agent:ada", 5_000, None, 3, None, "user", ""), ["budget_set"]),
+    (log.BudgetReserved("ada", 1, 5, 1, ("agent:ada",), 100, 200, 0, priced=False), ["budget_reserved"]),
+    (log.BudgetWarned("ada", "agent:ada", 80, "4,000 tokens", "5,000 tokens"), ["budget_warned"]),
+    (log.TriggerFired("ada", 1, 5, Trigger.BUDGET, "it is spent", (("tokens_spent", 9),)), ["trigger_fired"]),
     (log.MailWithdrawn("ada", "t1", ("m1",), 0), ["queue_changed"]),
     (log.FolderChanged("ada", ".remuda/worktrees/t1"), ["folder_changed"]),
     (log.ToolUsed("ada", 1, 5, "post_message"), ["tool_used"]),

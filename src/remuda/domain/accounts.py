@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from remuda.domain.events import BudgetReserved, BudgetSet, BudgetWarned, Event, TurnEnded, TurnStarted, UsageRecorded
 from remuda.domain.ledger import (
@@ -72,12 +72,20 @@ def covers(state: State, scope: str, agent: Agent) -> bool:
             return True
 
 
+def bounding(state: State, agent: Agent) -> Iterator[Account]:
+    """The accounts that limit the agent: of one that is dead nothing is drawn any more, what it had left is its
+    parent's again."""
+    for scope in scopes(state, agent):
+        kind, _, name = scope.partition(":")
+        if kind != "agent" or name == agent.name or state.agents[name].status not in DEAD:
+            yield state.ledger.accounts[scope]
+
+
 # --- what is left ---
 
 
 def pool(state: State, agent: Agent | None, measure: int) -> str:
-    """The account that an agent draws on: its own, or that of the nearest above that lives, or the project's. Of one
-    that is dead nothing is drawn any more: what it had left is its parent's again."""
+    """The account that an agent draws on: its own, or that of the nearest above that lives, or the project's."""
     accounts = state.ledger.accounts
     for each in lineage(state, agent):
         account = accounts.get(f"agent:{each.name}")
@@ -115,9 +123,8 @@ def left(state: State, agent: Agent, measure: int) -> tuple[str, int, int] | Non
     the moment. None: nothing limits it."""
     found: tuple[str, int, int] | None = None
     draws_on = pool(state, agent, measure)
-    for scope in scopes(state, agent):
-        account = state.ledger.accounts[scope]
-        limit = account.limits[measure]
+    for account in bounding(state, agent):
+        scope, limit = account.scope, account.limits[measure]
         if limit is None:
             continue
         room = limit - account.spent[measure] - account.reserved[measure]
@@ -128,18 +135,24 @@ def left(state: State, agent: Agent, measure: int) -> tuple[str, int, int] | Non
     return found
 
 
-def spent_out(state: State, agent: Agent, now: float) -> tuple[str, int] | None:
-    """An account of which nothing is left, and the measure. No turn is begun then."""
-    for scope in scopes(state, agent):
-        account = state.ledger.accounts[scope]
+class Short(NamedTuple):
+    """An account that has too little left."""
+
+    scope: str
+    measure: int
+    spent: int
+    asked: int = 0  # by the call that does not fit; 0: no call would
+
+
+def spent_out(state: State, agent: Agent, now: float) -> Short | None:
+    """An account of which nothing is left. No turn is begun then."""
+    for account in bounding(state, agent):
+        scope = account.scope
         for measure, limit in limited(account.limits):
-            spent = account.spent[measure]
-            if measure == TIME:
-                spent += running(state, scope, now)
-            if scope == pool(state, agent, measure):
-                spent += delegated(state, scope, measure)
-            if spent >= limit:
-                return scope, measure
+            spent = account.spent[measure] + (running(state, scope, now) if measure == TIME else 0)
+            given = delegated(state, scope, measure) if scope == pool(state, agent, measure) else 0
+            if spent + given >= limit:
+                return Short(scope, measure, spent)
     return None
 
 
@@ -160,27 +173,22 @@ def marks(state: State, agent: Agent) -> Iterator[tuple[Account, int]]:
             yield account, passed
 
 
-def shortage(state: State, scope: str, measure: int, asked: int = 0) -> tuple[str, tuple[tuple[str, int], ...]]:
+def shortage(state: State, short: Short) -> tuple[str, tuple[tuple[str, int], ...]]:
     """What is short, in words and in numbers."""
-    account = state.ledger.accounts[scope]
-    limit, spent = account.limits[measure] or 0, account.spent[measure]
-    name = MEASURES[measure]
+    scope, measure, spent, asked = short
+    account, name = state.ledger.accounts[scope], MEASURES[measure]
+    limit = account.limits[measure] or 0
     given = delegated(state, scope, measure) if scope == PROJECT or scope.startswith("agent:") else 0
     text = f"the budget of {owner(scope)} is spent: {in_words(measure, spent)} of {in_words(measure, limit)}"
     if given:
         text += f", and {in_words(measure, given)} given to others"
-    if spent + given < limit:
+    if asked:
         text += f"; the next call may take {in_words(measure, asked)} before it has said a word"
     if account.assumed_nanousd and measure == NANOUSD:
-        text += (
-            f" (of that {in_words(measure, account.assumed_nanousd)} at a price that is assumed, because it is unknown)"
-        )
-    return text, (
-        (f"{name}_limit", limit),
-        (f"{name}_spent", spent),
-        (f"{name}_delegated", given),
-        (f"{name}_asked", asked),
-    )
+        assumed = in_words(measure, account.assumed_nanousd)
+        text += f" (of that {assumed} at a price that is assumed, because it is unknown)"
+    numbers = {"limit": limit, "spent": spent, "delegated": given, "asked": asked}
+    return text, tuple((f"{name}_{what}", amount) for what, amount in numbers.items())
 
 
 def owner(scope: str) -> str:

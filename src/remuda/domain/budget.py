@@ -5,14 +5,13 @@ waits for others to be settled, or is refused. Where calls are only told of afte
 first that passes the limit.
 """
 
-from typing import NamedTuple
-
 from remuda.domain.accounts import (
     MEASURES,
     NANOUSD,
     TIME,
     TOKENS,
     TURNS,
+    Short,
     in_words,
     left,
     marks,
@@ -137,7 +136,7 @@ def reserve(decision: Decision, command: ReserveBudget) -> None:
         return
     output = _room_for(draft, command)
     if isinstance(output, Short):
-        evidence, numbers = shortage(state, *output)
+        evidence, numbers = shortage(state, output)
         if not draft.fire(Trigger.BUDGET, evidence, numbers):
             raise Refused(evidence)  # it was said in this turn, and stands in the log
         return
@@ -150,20 +149,12 @@ def reserve(decision: Decision, command: ReserveBudget) -> None:
     )
 
 
-class Short(NamedTuple):
-    """What a call comes up against."""
-
-    scope: str
-    measure: int
-    asked: int = 0
-
-
 def _room_for(draft: Draft, command: ReserveBudget) -> int | Short:
     """How much output the call may ask for: all that it wants, or, where nothing else is under way, what is left."""
     state, agent, wanted = draft.whole.state, draft.agent, command.output_tokens
     out_of = spent_out(state, agent, draft.now)
-    if out_of is not None and out_of[1] == TIME:
-        return Short(*out_of)
+    if out_of is not None and out_of.measure == TIME:
+        return out_of
     rooms = ((TOKENS, command.input_tokens, 1), (NANOUSD, _input_nanousd(command), _rate(command)))
     for measure, first, each in rooms:
         found = left(state, agent, measure)
@@ -176,7 +167,8 @@ def _room_for(draft: Draft, command: ReserveBudget) -> int | Short:
         if held:
             raise Conflict(f"other calls hold what is left of {scope}; this one may go through when they are settled")
         if fits < command.floor:
-            return Short(scope, measure, first + command.floor * each)
+            spent = state.ledger.accounts[scope].spent[measure]
+            return Short(scope, measure, spent, first + command.floor * each)
         wanted = min(wanted, fits)
     return wanted
 
@@ -224,7 +216,7 @@ def check_resume(draft: Draft) -> None:
     """An agent that waits for a grant cannot be told to go on without one: it would be paused again at once."""
     out_of = spent_out(draft.whole.state, draft.agent, draft.now)
     if out_of is not None:
-        why, _ = shortage(draft.whole.state, *out_of)
+        why, _ = shortage(draft.whole.state, out_of)
         raise Refused(f"{draft.agent.name} cannot go on: {why}; `remuda budget grant` gives it more")
 
 
@@ -244,8 +236,8 @@ def check(decision: Decision, command: CheckBudget) -> None:
     stopped = fired is not None and fired.trigger is Trigger.BUDGET and fired.turn == agent.turn.number
     if fired is not None and stopped and decision.now - fired.at > PATIENCE:
         _cut(draft, fired.evidence)
-    elif out_of is not None and not stopped and _cuts(draft, out_of[1]):
-        evidence, numbers = shortage(decision.state, *out_of)
+    elif out_of is not None and not stopped and _cuts(draft, out_of.measure):
+        evidence, numbers = shortage(decision.state, out_of)
         draft.fire(Trigger.BUDGET, evidence, numbers)
         _cut(draft, evidence)
 

@@ -138,10 +138,9 @@ class Draft:
         out_of = spent_out(state, self.agent, self.now)
         if out_of is None:
             return False
-        evidence, numbers = shortage(state, *out_of)
+        evidence, numbers = shortage(state, out_of)
         self.fire(Trigger.BUDGET, evidence, numbers)
-        if self.agent.status is Status.READY:
-            self.move(Status.PAUSED, evidence)
+        self.move(Status.PAUSED, evidence)
         return True
 
     def withdraw(self, task: str) -> None:
@@ -161,7 +160,7 @@ def wake(draft: Draft) -> None:
         return
     if not agent.queue or agent.rest_until or agent.status not in (Status.READY, Status.HIBERNATING):
         return
-    if draft.hold():
+    if agent.status is Status.READY and draft.hold():
         return
     if session is None or session.stage is Stage.ENDED:
         draft.request_session("mail")

@@ -111,8 +111,8 @@ class Metrics(NamedTuple):
     total_cost_nanousd: int = 0  # this session
     cumulative_cost_nanousd: int = 0  # all sessions
     unpriced_calls: int = 0  # calls whose cost nobody knows; the sums above leave them out
-    unpriced_tokens: int = 0  # in those calls
     updated_at: float = 0.0
+    unpriced_tokens: int = 0  # in the unpriced calls
 
 
 class Agent(NamedTuple):

@@ -23,12 +23,13 @@ from remuda.runtime.place import Hold, Place, check_log, find_place, make_place
 from remuda.runtime.runtime import Runtime, environment, policy, sandbox
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
+from remuda.watch.budget import budget, trigger
 from remuda.watch.obituary import obituary
 from remuda.watch.question import question
 
 log = logging.getLogger("remuda")
 
-WATCHES = (obituary, question)
+WATCHES = (obituary, budget, trigger, question)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ class SessionDetail(msgspec.Struct, frozen=True):
     resumes: str
     calls: int
     errand: int
+    metered: bool
 
 
 class MessageDetail(msgspec.Struct, frozen=True):

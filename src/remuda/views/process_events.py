@@ -9,6 +9,9 @@ from remuda.domain.events import (
     AgentEvent,
     AgentSpawned,
     AnswerGiven,
+    BudgetReserved,
+    BudgetSet,
+    BudgetWarned,
     CompletionSignalled,
     ErrorReported,
     FolderChanged,
@@ -33,6 +36,7 @@ from remuda.domain.events import (
     StatusChanged,
     ToolCalled,
     ToolUsed,
+    TriggerFired,
     TurnEnded,
     TurnLetThrough,
     TurnStarted,
@@ -40,9 +44,12 @@ from remuda.domain.events import (
     UserNotified,
 )
 from remuda.domain.failure import REMEDY, Failure
+from remuda.domain.ledger import Limits
 from remuda.domain.lifecycle import DEAD, Phase, Status, TaskStatus
 from remuda.domain.state import Outcome, Usage
+from remuda.domain.trigger import Trigger
 from remuda.views import task_events
+from remuda.views.budget import limits_text
 from remuda.views.task_events import TaskType
 from remuda.views.text import first_line, moment, neutral
 
@@ -77,9 +84,12 @@ AgentType = Literal[
     "turn_let_through",
     "user_notified",
     "completion_signalled",
+    "budget_reserved",
+    "budget_warned",
+    "trigger_fired",
 ]
 
-Type = AgentType | TaskType | Literal["runtime_started", "runtime_stopped", "staff_changed"]
+Type = AgentType | TaskType | Literal["runtime_started", "runtime_stopped", "staff_changed", "budget_set"]
 
 
 class ProcessEvent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -101,6 +111,10 @@ class ProcessEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     commit: str = ""
     path: str = ""  # of a file or a folder, from the project's root
     why: str = ""
+    scope: str = ""  # whose budget: project, agent:NAME, own:NAME or task:ID
+    percent: int = 0
+    trigger: Trigger | None = None
+    numbers: dict[str, int | float] = {}
     epoch: int = 0
     turn: int = 0
     outcome: Outcome | None = None
@@ -128,7 +142,7 @@ TASK_TYPES = frozenset(get_args(TaskType))
 
 Roles = Callable[[str], str]
 _Told = tuple[AgentType, dict[str, Any]]
-_OfProject = RuntimeStarted | RuntimeStopped | StaffChanged
+_OfProject = RuntimeStarted | RuntimeStopped | StaffChanged | BudgetSet
 
 
 def process_events(recorded: Recorded, roles: Roles) -> list[ProcessEvent]:
@@ -155,18 +169,17 @@ def _of_project(event: _OfProject, recorded: Recorded) -> ProcessEvent:
         case StaffChanged():
             workers = f"{event.staff.workers} workers while there is work"
             return ProcessEvent("staff_changed", *place, backend=event.staff.backend, why=workers)
+        case BudgetSet():
+            limits = limits_text(Limits(event.tokens, event.nanousd, event.turns, event.milliseconds))
+            return ProcessEvent("budget_set", *place, scope=event.scope, author=event.by, message=limits, why=event.why)
         case _:
             assert_never(event)
 
 
 def _told(event: AgentSpawned | AgentEvent) -> Iterator[_Told]:
     match event:
-        case AgentSpawned():
-            yield "spawned", {"backend": event.backend, "parent": event.parent, "status": Status.PENDING}
-        case StatusChanged():
-            yield from _status(event)
-        case PhaseChanged():
-            yield "phase_changed", {"was": event.was, "phase": event.now, "task": event.task}
+        case AgentSpawned() | StatusChanged() | PhaseChanged():
+            yield from _standing(event)
         case MessageQueued():
             message = event.message
             yield "incoming", {"message": message.text, "message_id": message.id, "author": message.author}
@@ -189,6 +202,20 @@ def _told(event: AgentSpawned | AgentEvent) -> Iterator[_Told]:
             yield _waiting(event)
         case OutputAppended() | UsageRecorded() | ErrorReported() | ReportIgnored() | ToolCalled():
             yield _report(event)
+        case BudgetReserved() | BudgetWarned() | TriggerFired():
+            yield _bounds(event)
+        case _:
+            assert_never(event)
+
+
+def _standing(event: AgentSpawned | StatusChanged | PhaseChanged) -> Iterator[_Told]:
+    match event:
+        case AgentSpawned():
+            yield "spawned", {"backend": event.backend, "parent": event.parent, "status": Status.PENDING}
+        case StatusChanged():
+            yield from _status(event)
+        case PhaseChanged():
+            yield "phase_changed", {"was": event.was, "phase": event.now, "task": event.task}
         case _:
             assert_never(event)
 
@@ -245,6 +272,22 @@ def _turn(event: TurnStarted | TurnEnded) -> Iterator[_Told]:
 def _failed(failure: Failure | None) -> dict[str, Any]:
     """What it was, and what to do about it."""
     return {} if failure is None else {"failure": failure, "next_step": REMEDY[failure].next_step}
+
+
+def _bounds(event: BudgetReserved | BudgetWarned | TriggerFired) -> _Told:
+    match event:
+        case BudgetReserved():
+            numbers = {"input_tokens": event.input_tokens, "output_tokens": event.output_tokens}
+            return "budget_reserved", {"epoch": event.epoch, "turn": event.turn, "numbers": numbers}
+        case BudgetWarned():
+            why = f"{event.spent} of {event.limit} are spent"
+            return "budget_warned", {"scope": event.scope, "percent": event.percent, "why": why}
+        case TriggerFired():
+            place = {"epoch": event.epoch, "turn": event.turn}
+            fields = {"trigger": event.trigger, "why": event.evidence, "numbers": dict(event.numbers)}
+            return "trigger_fired", {**place, **fields}
+        case _:
+            assert_never(event)
 
 
 def _waiting(event: RestBegan | RestEnded | QuestionAsked | QuestionAnswered | AnswerGiven) -> _Told:

@@ -156,8 +156,11 @@ def test_a_sender_is_whom_its_token_belongs_to_whatever_it_says(tmp_path: Path) 
             await web.post("/v1/agents/bob/messages", {"text": "x"})
             senders = [(each.sender, each.author) for each in web.runtime.agent("bob").queue]
             assert senders == [("coordinator", "coordinator"), ("agent", "ada"), ("user", "user")]
+            lead = web.runtime.world.live["coordinator"].token
+            child = await web.post("/v1/agents", {"hold": True}, Authorization=f"Bearer {lead}")
+            assert child.json["agent"]["parent"] == "coordinator"
             child = await web.post("/v1/agents", {"hold": True}, Authorization=f"Bearer {token}")
-            assert child.json["agent"]["parent"] == "ada"
+            assert "may not spawn" in child.json["message"]
             for verb in ("pause", "stop", "retire"):
                 told = await web.post(f"/v1/agents/bob/{verb}", {}, Authorization=f"Bearer {token}")
                 assert "may not tell other agents" in told.json["message"]

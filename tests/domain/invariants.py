@@ -60,7 +60,7 @@ def check_agent(agent: Agent) -> None:
         assert stage(agent) is Stage.ENDING or agent.rest_until, f"{told}, and nobody reads its mail"
     letters = [message.id for message in agent.queue] + ([agent.turn.message.id] if agent.turn else [])
     assert len(letters) == len(set(letters)), f"{told}: a message is in two places: {letters}"
-    assert (agent.phase is not None) == (agent.role == "worker")
+    assert agent.phase is not None or agent.role != "worker", told
     assert (agent.phase in (None, Phase.IDLE)) == (not agent.task), f"{told}: {agent.phase} of {agent.task!r}"
     check_rest(agent, told)
     check_questions(agent, told)

@@ -197,3 +197,15 @@ def test_another_way_to_write_a_path_is_ruled_the_same(policy: Policy, tool: str
 def test_one_more_deny_rule_never_permits_more(policy: Policy, tool: str, path: str, rule: str) -> None:
     stricter = Policy(policy.allow, policy.ask, (*policy.deny, rule), policy.default, policy.outside)
     assert STRICTNESS[ruling(stricter, tool, path)] >= STRICTNESS[ruling(policy, tool, path)]
+
+
+def test_remudas_own_folder_is_nobodys_but_a_worktree_in_it_is_its_workers() -> None:
+    policy = Policy(allow=("*:/p/.remuda/*",), off_limits=("/p/.remuda", "/p/remuda.toml"))
+    mine, root = "/p/.remuda/worktrees/t-1", "/p"
+    for path in ("/p/.remuda", "/p/.remuda/remuda.db", "/p/remuda.toml", "/p/.remuda/worktrees/t-2/a", f"{mine}/../x"):
+        assert judge(policy, "edit", [path], [mine]).ruling is Ruling.DENY
+        assert judge(policy, "edit", [path], [root]).ruling is Ruling.DENY
+    assert judge(policy, "edit", [f"{mine}/a"], [mine]).ruling is Ruling.ALLOW
+    assert judge(policy, "edit", [f"{mine}/a"], [root]).ruling is Ruling.DENY
+    assert judge(policy, "edit", ["/p/a"], [root]).ruling is Ruling.ALLOW
+    assert judge(policy, "edit", ["/p/a"], [mine]).ruling is Ruling.DENY

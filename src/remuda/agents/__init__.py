@@ -50,6 +50,7 @@ class McpServer:
     env: tuple[tuple[str, str], ...] = ()
     url: str = ""
     headers: tuple[tuple[str, str], ...] = ()
+    optional: bool = False  # left out where the agent's program cannot use it; any other must be had
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,12 +111,13 @@ def openings(can: Welcome, launch: Launch, quirks: Quirks = PLAIN) -> tuple[str,
 
 
 def tool_servers(servers: Sequence[McpServer], can: Welcome) -> list[Mapping[str, Any]]:
+    within_reach = [each for each in servers if can.http_tools or not each.url]
     for each in servers:
-        if each.url and not can.http_tools:
+        if each not in within_reach and not each.optional:
             raise AgentFault(
                 f"the agent cannot call the tool server {each.name!r} over HTTP; give it as a command", Failure.REFUSED
             )
-    return [_tool_server(each) for each in servers]
+    return [_tool_server(each) for each in within_reach]
 
 
 def _tool_server(server: McpServer) -> Mapping[str, Any]:

@@ -185,7 +185,7 @@ CATALOG: Mapping[str, Row] = {
         program=sys.executable,
         # Without site-packages (-S) and apart from the user's Python settings (-I): it starts in half the time.
         arguments=("-I", "-S", str(Path(__file__).parent / "scripted")),
-        can=Can(mcp=False, cost=True),
+        can=Can(cost=True),
         version=(),
         quirks=replace(PLAIN, counting=Counting.CALLS),
         options={"playbook": "--playbook", "memory": "--memory"},
@@ -266,8 +266,10 @@ def prepare(row: Row, launch: Launch) -> tuple[Launch, tuple[str, ...]]:
     if row.model_flag and launch.model:
         argv = (*argv, row.model_flag, launch.model)
         launch = replace(launch, model="")
-    if launch.mcp_servers and not row.can.mcp:
-        raise AgentFault(f"{row.title} cannot use tool servers", Failure.REFUSED)
+    if not row.can.mcp:
+        if any(not server.optional for server in launch.mcp_servers):
+            raise AgentFault(f"{row.title} cannot use tool servers", Failure.REFUSED)
+        launch = replace(launch, mcp_servers=())
     return replace(launch, env=env), (program, *argv[1:])
 
 

@@ -24,6 +24,12 @@ def down() -> None:
     if holder is None:
         out(f"no runtime is up for {place.root}; nothing to stop")
         return
+    stop(place, holder)
+    out(f"remuda is down for {place.root} (it was process {holder.pid})")
+
+
+def stop(place: Place, holder: Holder) -> None:
+    """Ask it to, and wait until it is gone."""
     _ask(place, holder)
     until = time.monotonic() + PATIENCE
     while find_holder(place) is not None:
@@ -33,7 +39,6 @@ def down() -> None:
                 "whatever was acknowledged is in the log"
             )
         time.sleep(LOOK_EVERY)
-    out(f"remuda is down for {place.root} (it was process {holder.pid})")
 
 
 def _ask(place: Place, holder: Holder) -> None:

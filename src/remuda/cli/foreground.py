@@ -9,10 +9,10 @@ import uvloop
 
 from remuda.cli.say import out
 from remuda.domain.lifecycle import DEAD
-from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import Place
 from remuda.runtime.runtime import Runtime
 from remuda.web.serve import serve
+from remuda.whole import open_project
 
 
 def run(place: Place) -> None:
@@ -25,7 +25,7 @@ async def _run(place: Place) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with open_runtime(place.root) as runtime:
+    async with open_project(place.root) as runtime:
         await serve(runtime, stop=stop, ready=lambda: _banner(runtime))
         if runtime.running.done():
             await runtime.running

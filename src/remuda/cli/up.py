@@ -24,16 +24,16 @@ LOOK_EVERY = 0.05
 @click.option("-d", "--detach", is_flag=True, help="In the background, with its output in .remuda/runtime.log.")
 def up(detach: bool) -> None:
     """Start the runtime of this project. In a git repository that is not a project yet, makes it one first."""
-    place = _place()
+    place = place_here()
     if detach:
-        _detach(place)
+        out(f"remuda is up for {place.root} (process {start(place)}); `remuda down` stops it")
         return
     from remuda.cli.foreground import run  # the whole runtime: not for the one that only starts another process
 
     run(place)
 
 
-def _place() -> Place:
+def place_here() -> Place:
     try:
         return project()
     except Invalid:
@@ -48,7 +48,8 @@ def _place() -> Place:
 # --- in the background ---
 
 
-def _detach(place: Place) -> None:
+def start(place: Place) -> int:
+    """Its process id, when it answers."""
     make_place(place.root)
     holder = find_holder(place)
     if holder is not None:
@@ -70,8 +71,7 @@ def _detach(place: Place) -> None:
     )
     os.close(log)
     if _answers(place, child):
-        out(f"remuda is up for {place.root} (process {child.pid}); `remuda down` stops it")
-        return
+        return child.pid
     code = child.poll()
     if code is None:
         os.killpg(child.pid, signal.SIGTERM)

@@ -32,6 +32,7 @@ class SendMessage:
     sender: Sender
     author: str
     text: str
+    about: str = ""  # the task it is about; taken back with the task
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,7 +222,8 @@ def _send(draft: Draft, command: SendMessage) -> None:
         raise Refused(f"{agent.name} is {agent.status} and reads no mail; spawn a successor and write to it")
     if len(agent.queue) >= LONGEST_QUEUE:
         raise Refused(f"{agent.name} has {len(agent.queue)} messages waiting; let it work them off, or stop it")
-    message = Message(command.message_id, command.sender, command.author, command.text, draft.now)
+    about = command.about
+    message = Message(command.message_id, command.sender, command.author, command.text, draft.now, about=about)
     draft.emit(MessageQueued(agent.name, message, len(agent.queue) + 1))
     wake(draft)
 

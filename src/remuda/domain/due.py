@@ -92,7 +92,8 @@ def _of_worktree(task: Task) -> TaskEffect | None:
         case Work.PREPARING:
             return PrepareWorktree(*where, task.branch, task.base, to)
         case Work.CHECKING:
-            return RunAcceptance(*where, task.folder, task.branch, task.base, to, task.brief.accept)
+            place, brief = (task.folder, task.branch, task.base, to), task.brief
+            return RunAcceptance(*where, *place, brief.accept, brief.title)
         case Work.MERGING:
             commit = task.check.commit if task.check else ""
             return MergeTask(*where, task.folder, task.branch, commit, to, task.brief.accept, task.message)

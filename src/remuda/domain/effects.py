@@ -72,7 +72,8 @@ class PrepareWorktree:
 
 @dataclass(frozen=True, slots=True)
 class RunAcceptance:
-    """Run the commands in the worktree, after seeing that the work is committed. They are the user's own words."""
+    """Run the commands in the worktree, after seeing that the work is committed: what is not, is committed first. The
+    commands are the user's own words."""
 
     task: str
     attempt: int
@@ -81,6 +82,7 @@ class RunAcceptance:
     base: str
     target: str
     commands: tuple[str, ...]
+    title: str = ""  # of the commit, where the agent left work uncommitted
 
 
 @dataclass(frozen=True, slots=True)

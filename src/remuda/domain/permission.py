@@ -4,6 +4,9 @@ Rules are written `tool` or `tool:path`, both with the wildcards of a shell (`*`
 folders). Deny is stronger than ask, ask is stronger than allow, and the role's default holds for the rest. A path
 outside the folders that the agent may write in is denied besides (`outside`), unless an allow or ask rule names that
 path. A wish with several paths gets the strictest of their rulings.
+
+Remuda's own folder is nobody's, whatever the rules say: who could write there could write its own rules. But worktrees
+are in there, and an agent whose folder is one of them works in it.
 """
 
 from collections.abc import Sequence
@@ -29,6 +32,7 @@ class Policy:
     deny: tuple[str, ...] = ()
     default: Ruling = Ruling.ALLOW
     outside: Ruling = Ruling.DENY  # for files outside the agent's own folders
+    off_limits: tuple[str, ...] = ()  # folders and files, absolute; but for an agent's own folder inside them
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ def judge(policy: Policy, tool: str, paths: Sequence[str], folders: Sequence[str
 
 
 def _of_path(policy: Policy, tool: str, path: str, folders: Sequence[str]) -> Judgement:
+    if any(_within(path, place) and not _at_home(path, place, folders) for place in policy.off_limits):
+        return Judgement(Ruling.DENY, f"{path} is Remuda's own")
     ruled = _by_rules(policy, tool, path)
     named = any(_names_path(rule) and _matches(rule, tool, path) for rule in (*policy.ask, *policy.allow))
     if named or any(_within(path, folder) for folder in folders):
@@ -74,6 +80,10 @@ def _matches(rule: str, tool: str, path: str) -> bool:
     """A rule with a path says nothing of a wish without one."""
     wanted, _, where = rule.partition(":")
     return fnmatchcase(tool.lower(), wanted.lower()) and (not where or (bool(path) and fnmatchcase(path, where)))
+
+
+def _at_home(path: str, place: str, folders: Sequence[str]) -> bool:
+    return any(_within(folder, place) and _within(path, folder) for folder in folders)
 
 
 def _within(path: str, folder: str) -> bool:

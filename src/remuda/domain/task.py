@@ -120,6 +120,7 @@ class Staff:
     workers: int = 0  # 0: nobody is spawned for the work
     backend: str = ""
     model: str = ""
+    reviewed: bool | None = None  # whether somebody else reviews before a merge; None: as the settings say
 
 
 BRANCHES = "remuda/"

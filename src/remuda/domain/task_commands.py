@@ -139,6 +139,7 @@ class ReleaseReview:
 
     task: str
     why: str = ""
+    setback: bool = False  # the reviewer came to no verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from remuda.domain.task_events import StepCompleted, TaskAdded, TaskEdited, Task
 from remuda.domain.task_graph import check_links, parts_of
 from remuda.domain.text import LONGEST_REASON, check_name, check_text
 
+USER = "user"
 LEAST_URGENT = 4
 LONGEST_TITLE = 300
 MOST_AT_ONCE = 10_000
@@ -33,6 +34,19 @@ def add(decision: Decision, command: AddTasks) -> None:
     add_all(decision, command.new, by=command.by)
 
 
+def _check_orders(decision: Decision, brief: Brief, by: str) -> None:
+    """Acceptance commands are run by the runtime, and a target is where work ends up: both are for the user to say.
+    What the user has said once, agents may say again."""
+    if by == USER:
+        return
+    said = [task.brief for task in decision.state.tasks.values()]
+    known = {command for each in said for command in each.accept}
+    if not known.issuperset(brief.accept):
+        raise Refused("only the user may name a new acceptance command; leave it out, or use one", possible=known)
+    if brief.target not in {"", *(each.target for each in said)}:
+        raise Refused("only the user may say into which branch work is merged; leave the target out")
+
+
 def add_all(decision: Decision, new: tuple[NewTask, ...], *, by: str, base: str = "") -> None:
     if not 0 < len(new) <= MOST_AT_ONCE:
         raise Invalid(f"add from 1 to {MOST_AT_ONCE} tasks at once, not {len(new)}")
@@ -41,6 +55,7 @@ def add_all(decision: Decision, new: tuple[NewTask, ...], *, by: str, base: str 
     for name, each in zip(names, new, strict=True):
         brief = _resolved(each.brief, known)
         _check_brief(brief)
+        _check_orders(decision, brief, by)
         decision.add(TaskAdded(name, each.kind, brief, base, by))
     check_links(decision.tasks(), [decision.task(name) for name in names])
 
@@ -87,6 +102,8 @@ def edit(decision: Decision, command: EditTask) -> None:
     task = _unfinished(decision, command.task)
     _check_brief(command.brief)
     brief = _resolved(command.brief, {})
+    if command.by != USER and (brief.accept, brief.target) != (task.brief.accept, task.brief.target):
+        raise Refused("only the user may change how a task is accepted and where it is merged")
     if brief == task.brief:
         raise Refused(f"{task.id} is like that already; nothing would change")
     decision.emit(TaskEdited(task.id, brief, command.by))
@@ -158,8 +175,15 @@ def take_apart(decision: Decision, task: Task, parts: tuple[NewTask, ...], by: s
     """What was done of it so far is where its parts begin."""
     workflow.take_apart(decision, task, f"into {len(parts)} parts", cut=cut)
     base = task.branch if task.folder else task.base
-    whole = [replace(each, brief=replace(each.brief, epic=each.brief.epic or task.id)) for each in parts]
-    add_all(decision, tuple(whole), by=by, base=base)
+    add_all(decision, tuple(_part(task, each) for each in parts), by=by, base=base)
+
+
+def _part(task: Task, new: NewTask) -> NewTask:
+    """A part is accepted by what the whole is: nobody gets around a check by taking a task apart."""
+    brief, whole = new.brief, task.brief
+    accept = tuple(dict.fromkeys((*whole.accept, *brief.accept)))
+    target = brief.target or whole.target
+    return replace(new, brief=replace(brief, epic=brief.epic or task.id, accept=accept, target=target))
 
 
 def _unfinished(decision: Decision, name: str) -> Task:

@@ -107,6 +107,7 @@ class ReviewReleased:
     task: str
     reviewer: str
     why: str
+    setback: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,8 +103,8 @@ def _review_assigned(task: Task, event: ReviewAssigned) -> Task:
     return task._replace(reviewer=event.reviewer)
 
 
-def _review_released(task: Task, _event: ReviewReleased) -> Task:
-    return task._replace(reviewer="")
+def _review_released(task: Task, event: ReviewReleased) -> Task:
+    return task._replace(reviewer="", setbacks=task.setbacks + event.setback)
 
 
 def _verdict_given(task: Task, event: VerdictGiven) -> Task:

@@ -168,7 +168,12 @@ def release_review(decision: Decision, command: ReleaseReview) -> None:
     task = decision.task(command.task)
     if not task.reviewer:
         raise Refused(f"nobody reviews {task.id}; it is {task.status}")
-    release_reviewer(decision, task, command.why or "released")
+    why = command.why or "released"
+    reviewer = task.reviewer
+    task = decision.emit(ReviewReleased(task.id, reviewer, why, command.setback))
+    go_free(decision.agent(reviewer), task.id, why, cut=True)
+    if task.setbacks >= MOST_SETBACKS:
+        block(decision, task, f"{task.setbacks} setbacks; the last: {why}")
 
 
 def release_holder(decision: Decision, task: Task, why: str, *, cut: bool = True) -> Task:

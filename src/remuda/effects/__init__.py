@@ -15,10 +15,13 @@ from remuda.domain.effects import (
     RunTurn,
     StartSession,
 )
-from remuda.domain.errors import EffectFailed
 from remuda.effects.end_session import end_session
 from remuda.effects.give_answer import give_answer
+from remuda.effects.merge_task import merge_task
+from remuda.effects.prepare_worktree import prepare_worktree
+from remuda.effects.remove_worktree import remove_worktree
 from remuda.effects.rest import rest
+from remuda.effects.run_acceptance import run_acceptance
 from remuda.effects.run_turn import run_turn
 from remuda.effects.start_session import start_session
 from remuda.effects.world import World
@@ -36,7 +39,13 @@ async def perform(world: World, effect: Effect) -> Report | None:
             return await rest(world, effect)
         case GiveAnswer():
             return await give_answer(world, effect)
-        case PrepareWorktree() | RunAcceptance() | MergeTask() | RemoveWorktree():
-            raise EffectFailed("worktrees cannot be made here yet")
+        case PrepareWorktree():
+            return await prepare_worktree(world, effect)
+        case RunAcceptance():
+            return await run_acceptance(world, effect)
+        case MergeTask():
+            return await merge_task(world, effect)
+        case RemoveWorktree():
+            return await remove_worktree(world, effect)
         case _:
             assert_never(effect)

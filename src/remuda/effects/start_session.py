@@ -1,5 +1,6 @@
 """Start the process that runs an agent."""
 
+import asyncio
 import secrets
 
 from remuda.agents import Launch
@@ -8,6 +9,7 @@ from remuda.domain.effects import StartSession
 from remuda.effects.live import Live
 from remuda.effects.questions import Questions
 from remuda.effects.world import World
+from remuda.git.commit import identity
 from remuda.store.output import OutputRing
 from remuda.store.transcript import Transcript, session_path
 
@@ -27,25 +29,27 @@ async def start_session(world: World, effect: StartSession) -> Report:
     live.folder = effect.folder
     live.questions = Questions(effect.agent, world.policy(effect.role), [str(folder)], live.put_question)
     loan = world.loan(effect, live.token)
+    who = await asyncio.to_thread(identity, folder) if effect.folder else {}  # so that it can commit in its worktree
     launch = Launch(
         agent=effect.agent,
         epoch=effect.epoch,
         backend=effect.backend,
         cwd=folder,
         mark=f"{world.mark}/{effect.agent}/{effect.epoch}",
-        env={**world.environment(effect.agent, live.token), **loan.env},
+        env={**who, **world.environment(effect.agent, live.token), **loan.env},
         model=effect.model,
-        instructions=effect.instructions,
+        instructions="\n\n".join(filter(None, (loan.instructions, effect.instructions))),
         resume=effect.resumes,
         mcp_servers=loan.mcp_servers,
         options=(*effect.options, *loan.options),  # what is lent counts: it is how a session is measured and bounded
         sandbox=world.sandbox(effect.role),
     )
+    world.live[effect.agent] = live  # from now on its token opens: programs call their tools before they say hello
     try:
         session = await backend(launch, live.listen, live.questions.ask)
     except BaseException:
+        world.forget(live)
         live.close()
         raise
     live.watch(session, world.forget)
-    world.live[effect.agent] = live
     return ReportSessionStarted(effect.agent, effect.epoch, session.ref)

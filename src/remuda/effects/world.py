@@ -10,6 +10,7 @@ from remuda.domain.commands import Report
 from remuda.domain.effects import StartSession
 from remuda.domain.permission import Policy
 from remuda.effects.live import Live
+from remuda.effects.work import MergeQueue, WorkRules
 from remuda.store.output import DEFAULT_LINES
 
 DEFAULT_SILENCE = 900.0
@@ -17,11 +18,13 @@ DEFAULT_SILENCE = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Loan:
-    """What a session is given for as long as it lives: tool servers, variables, options of its backend."""
+    """What a session is given for as long as it lives: tool servers, variables, options of its backend, and words
+    about them for its agent."""
 
     mcp_servers: tuple[McpServer, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     options: tuple[tuple[str, str], ...] = ()
+    instructions: str = ""
 
 
 # Asked for each session that starts, with the token by which its process will be known.
@@ -42,6 +45,8 @@ class World:
     output_lines: int = DEFAULT_LINES
     silence: float = DEFAULT_SILENCE  # seconds in a turn without a sign of life, from tools and people apart
     live: dict[str, Live] = field(default_factory=dict)
+    work: WorkRules = field(default_factory=WorkRules)
+    merges: MergeQueue = field(default_factory=MergeQueue)
     lenders: list[Lend] = field(default_factory=list)  # tools, meter, gateway: who serves them here adds itself
 
     def loan(self, effect: StartSession, token: str) -> Loan:
@@ -50,6 +55,7 @@ class World:
             tuple(server for loan in loans for server in loan.mcp_servers),
             {name: value for loan in loans for name, value in loan.env.items()},
             tuple(option for loan in loans for option in loan.options),
+            "\n\n".join(loan.instructions for loan in loans if loan.instructions),
         )
 
     def forget(self, live: Live) -> None:

@@ -1,9 +1,14 @@
-"""SPEAKS to git: through the user's own git, from an argument list, deaf to whatever git variables surround us."""
+"""SPEAKS to git: through the user's own git, from an argument list, deaf to whatever git variables surround us.
+
+Nothing here runs a hook of the user's, asks their file monitor or tidies their repository: those are theirs, for what
+they do themselves. And nothing here takes git's words apart where it has a form for programs: names come with `-z`.
+"""
 
 import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from remuda.domain.errors import EffectFailed
 
@@ -12,6 +17,14 @@ LONGEST_EVIDENCE = 2000  # characters of what git said, in an error
 
 # A hook or an agent may run us with these set, and then every command would speak of another repository.
 _OURS = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+_STILL = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "checkout.workers": "0",  # as many as there are cores
+}
+_OPTIONS = tuple(part for name, value in _STILL.items() for part in ("-c", f"{name}={value}"))
 
 
 class GitFailed(EffectFailed):
@@ -25,14 +38,22 @@ class GitFailed(EffectFailed):
         )
 
 
-def git(
+class Answer(NamedTuple):
+    """For questions whose answer is the exit code."""
+
+    code: int
+    out: bytes
+    said: str
+
+
+def ask(
     folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, within: float = WITHIN
-) -> bytes:
-    """What git wrote to stdout. It blocks: in the loop, call it through `asyncio.to_thread`."""
+) -> Answer:
+    """What git answered, whatever its exit code. It blocks: in the loop, call it through `asyncio.to_thread`."""
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
+            ["git", "-C", str(folder), *_OPTIONS, *arguments],
             input=stdin,
             capture_output=True,
             env={**surroundings, **_OURS, **(env or {})},
@@ -43,11 +64,29 @@ def git(
         raise EffectFailed("git was not found on PATH; install git") from error
     except subprocess.TimeoutExpired as error:
         raise EffectFailed(f"git {arguments[0]} took more than {within:g} s and was ended") from error
-    if done.returncode:
-        raise GitFailed(arguments, done.returncode, done.stderr.decode(errors="replace"))
-    return done.stdout
+    return Answer(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
+
+
+def git(
+    folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, within: float = WITHIN
+) -> bytes:
+    """What git wrote to stdout; GitFailed when it would not. It blocks, like `ask`."""
+    answer = ask(folder, *arguments, stdin=stdin, env=env, within=within)
+    if answer.code:
+        raise GitFailed(arguments, answer.code, answer.said)
+    return answer.out
 
 
 def line(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> str:
     """The one line that git answers."""
-    return git(folder, *arguments, env=env).decode(errors="surrogateescape").rstrip("\n")
+    return text(git(folder, *arguments, env=env)).rstrip("\n")
+
+
+def names(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> list[str]:
+    """What git lists with `-z`: file names may hold anything else."""
+    return [name for name in text(git(folder, *arguments, env=env)).split("\0") if name]
+
+
+def text(said: bytes) -> str:
+    """File names are bytes; those that are no UTF-8 come back as they were when they are given to the system again."""
+    return said.decode(errors="surrogateescape")

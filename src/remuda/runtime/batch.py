@@ -1,9 +1,11 @@
 """What the loop hands on: a batch of decisions on its way to the disk, and what it has become when it is there."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from remuda.domain.events import Event, Recorded
+from remuda.domain.evolve import evolve
 from remuda.domain.ledger import Ledger
 from remuda.domain.state import Agent, State
 from remuda.domain.task import Task
@@ -29,7 +31,15 @@ class Batch:
     clock: int = 0
     ledger: Ledger | None = None  # as it is after it
 
-    def touch(self, state: State, event: Event) -> None:
+    def keep(self, state: State, events: Iterable[Event], order: str, now: float) -> None:
+        """Apply the events, and take them along to the disk."""
+        for event in events:
+            record = Recorded(state.seq + 1, now, order, event)
+            evolve(state, record)
+            self.records.append(record)
+            self._touch(state, event)
+
+    def _touch(self, state: State, event: Event) -> None:
         self.ledger = state.ledger
         agent: str | None = getattr(event, "agent", None)
         if agent is not None:

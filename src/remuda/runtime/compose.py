@@ -3,37 +3,45 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from remuda.agents import catalog, orphans, process
 from remuda.agents.catalog import Custom, Row
 from remuda.domain.commands import Command, Report, StartRuntime, StopRuntime
 from remuda.domain.errors import Invalid, Refused
+from remuda.domain.routing import Route
 from remuda.domain.state import State
+from remuda.domain.task import Staff
 from remuda.effects import perform
 from remuda.effects.world import World
 from remuda.runtime.batch import Reply
 from remuda.runtime.config import Settings, load_settings
 from remuda.runtime.hands import Hands
 from remuda.runtime.ids import new_id
-from remuda.runtime.loop import Loop
+from remuda.runtime.loop import Loop, Watch
 from remuda.runtime.place import Hold, Place, check_log, find_place, make_place
 from remuda.runtime.runtime import Runtime, environment, policy, sandbox
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
+from remuda.watch.briefing import briefing
 from remuda.watch.budget import budget, trigger
+from remuda.watch.coordinator import Rules, coordinator
 from remuda.watch.obituary import obituary
 from remuda.watch.question import question
 
 log = logging.getLogger("remuda")
 
-WATCHES = (obituary, budget, trigger, question)
+WATCHES = (obituary, budget, trigger, question, briefing)
+
+
+# What is served to agents beside the loop (tools, a meter), from before the first session starts until after the last.
+Beside = Callable[[Runtime], AbstractAsyncContextManager[object]]
 
 
 @asynccontextmanager
-async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
+async def open_runtime(folder: Path, beside: Sequence[Beside] = ()) -> AsyncIterator[Runtime]:
     """The runtime of the project that a folder belongs to, until the block is left. Conflict when it has one."""
     place = make_place(find_place(folder).root)
     with Hold(place), orphans.adopting():
@@ -44,13 +52,16 @@ async def open_runtime(folder: Path) -> AsyncIterator[Runtime]:
         store = SqliteStore(place.database)
         try:
             runtime = assemble(place, store, await store.restore())
-            instance = new_id()
-            await runtime.submit(StartRuntime(instance))
-            runtime.hands.owe(runtime.loop.state, runtime.loop.state)
-            try:
-                yield runtime
-            finally:
-                await _stop(runtime, instance)
+            async with AsyncExitStack() as stack:
+                for each in beside:
+                    await stack.enter_async_context(each(runtime))
+                instance = new_id()
+                await runtime.submit(StartRuntime(instance))
+                runtime.hands.owe(runtime.loop.state, runtime.loop.state)
+                try:
+                    yield runtime
+                finally:
+                    await _stop(runtime, instance)
         finally:
             await store.close()
 
@@ -86,11 +97,21 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         sandbox=sandbox(place, settings),
         silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,
+        work=settings.work,
     )
     hands = Hands(lambda effect: perform(world, effect), submit)
-    loop = Loop(store, state, owe=hands.owe, clock=time.time, watches=WATCHES)
+    loop = Loop(store, state, owe=hands.owe, clock=time.time, watches=watches(settings))
     running = asyncio.ensure_future(loop.run())
     return Runtime(place, settings, store, loop, hands, world, backend, running)
+
+
+def watches(settings: Settings) -> tuple[Watch, ...]:
+    tasks = settings.tasks
+    if tasks.coordinator == "none":
+        return WATCHES
+    routes = tuple(Route(each.labels, each.paths, each.role, each.backend, each.model) for each in settings.routing)
+    rules = Rules(tasks.review == "other", routes, Staff(tasks.workers), settings.project.backend)
+    return (*WATCHES, coordinator(rules))
 
 
 def _note_failure(reply: Reply) -> None:

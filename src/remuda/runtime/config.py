@@ -1,16 +1,19 @@
 """The settings, `remuda.toml` at the project's root. Every key stands here; any other is refused."""
 
-import difflib
 import math
-import re
 from pathlib import Path
-from typing import get_args
+from typing import Literal
 
 import msgspec
 
+from remuda.domain.decide import MOST_WORKERS
 from remuda.domain.errors import Invalid
 from remuda.domain.permission import Policy, Ruling
+from remuda.effects.work import WorkRules
 from remuda.effects.world import DEFAULT_SILENCE
+from remuda.runtime.nearest import in_words, keys_of
+from remuda.runtime.tool_servers import GatewaySettings
+from remuda.runtime.work_settings import AcceptanceSettings, MergeSettings, WorktreeSettings, work_rules
 from remuda.store.output import DEFAULT_LINES
 
 
@@ -38,6 +41,24 @@ class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     network: bool = True  # in the sandbox; without it loopback is cut off as well
 
 
+class TaskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How work is given out: see watch/coordinator.py."""
+
+    coordinator: Literal["remuda", "none"] = "remuda"  # who assigns while no agent of role coordinator is alive
+    review: Literal["other", "none"] = "other"  # who reviews before a merge
+    workers: int = 0  # spawned, up to so many, while there is work for them
+
+
+class RoutingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tasks with one of these labels, or about such files, are for these agents."""
+
+    labels: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    role: str = "worker"
+    backend: str = ""
+    model: str = ""
+
+
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A program of the user's own that speaks ACP, or another command for one that Remuda knows."""
 
@@ -50,8 +71,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     project: ProjectSettings = ProjectSettings()
     output: OutputSettings = OutputSettings()
     turns: TurnSettings = TurnSettings()
+    tasks: TaskSettings = TaskSettings()
+    routing: tuple[RoutingSettings, ...] = ()
+    worktrees: WorktreeSettings = WorktreeSettings()
+    acceptance: AcceptanceSettings = AcceptanceSettings()
+    merge: MergeSettings = MergeSettings()
     roles: dict[str, RoleSettings] = {}
     agents: dict[str, AgentSettings] = {}
+    gateway: GatewaySettings = GatewaySettings()
+
+    @property
+    def work(self) -> WorkRules:
+        return work_rules(self.worktrees, self.acceptance, self.merge)
 
     def policy(self, role: str) -> Policy:
         said = self.roles.get(role, RoleSettings())
@@ -67,6 +98,18 @@ TEMPLATE = """\
 [turns]
 # silence_seconds = 900   # a turn without a sign of life for so long is given up; tools and questions do not count
 
+[tasks]
+# coordinator = "remuda"  # "none": nobody assigns but you, and an agent of role coordinator
+# review = "other"        # "none": what passes its checks is merged without a review
+# workers = 0             # spawned, up to so many, while there is work for them
+
+# [[routing]]             # who gets a task: the first that fits, by a label or by a file
+#   labels = []
+#   paths = []            # patterns, as in "docs/*"
+#   role = "worker"
+#   backend = ""
+#   model = ""
+
 [roles.worker]            # what agents of a role may do: "tool" or "tool:path", with * and ?
 # allow = []
 # ask = []                # asked of you: `remuda answer`
@@ -80,6 +123,60 @@ TEMPLATE = """\
 #   command = ["my-agent", "--acp"]
 #   env = []              # names of variables that may pass to it: nothing else of your environment does
 #   title = ""
+
+[gateway]                 # tool servers that come on intent and leave after idle turns
+# idle_turns = 5          # a server unused for so many turns leaves
+# idle_seconds = 0.0      # and not before so much time has passed since its last use
+# listing = "auto"        # how tools are listed: "stable", "dynamic", "search", or what suits the client
+# token_budget = 0        # most tokens that the lists of running servers may take together; 0 is no limit
+# output_bytes = 1000000  # of one result; what is longer goes to a file
+# env_file = ""           # NAME=value lines that ${env:NAME} may name besides the environment
+# spells = []             # folders with *.spell.yaml files
+
+# [gateway.servers.github]     # `remuda gateway add` and `import` write these
+#   command = ["npx", "-y", "@modelcontextprotocol/server-github"]
+#   url = ""                   # instead of a command, for one that runs elsewhere
+#   transport = "stdio"        # or "http", "sse"
+#   cwd = ""
+#   env = { GITHUB_PERSONAL_ACCESS_TOKEN = "${env:GITHUB_TOKEN}" }
+#   headers = {}
+#   description = ""
+#   keywords = []              # words by which an intent finds it
+#   steering = ""              # told to the model once, when the server is started
+#   allow = ["*"]              # its tools
+#   deny = []
+#   idle_turns = 5
+#   pinned = false             # never leaves for idleness
+#   enabled = true
+#   start_seconds = 30.0
+#   call_seconds = 300.0
+# [gateway.servers.github.auth]
+#   type = "bearer"            # or "basic", "client_credentials"
+#   token = ""
+#   username = ""
+#   password = ""
+#   client_id = ""
+#   client_secret = ""
+#   token_url = ""
+#   scope = ""
+
+# [gateway.roles.worker]       # what agents of a role may find and call: "server" or "server/tool"
+#   allow = ["*"]
+#   deny = []
+
+[worktrees]               # each task has one, in .remuda/worktrees
+# set_up = []             # run in each new one before anyone works in it, as in ["npm", "ci"]
+# set_up_seconds = 900
+# precious = [".env", ".env.*", "*.pem", "*.key", "*.sqlite", "*.sqlite3", "*.db", "*.local.*"]  # ignored, but kept
+
+[acceptance]              # the commands that must succeed before a task is done
+# seconds = 900           # for each command
+# env = []                # names of variables that may pass to them, and to the set-up
+
+[merge]
+# mode = "branch-only"    # on remuda/merged; or "local": the target itself; or "pull-request-text"
+# history = "rebase"      # or "squash": one commit for each task; or "merge"
+# target = ""             # the branch to merge into; empty: the one that you are on
 
 [output]
 # lines = 100             # recent lines of output kept in memory for each live agent
@@ -96,30 +193,19 @@ def load_settings(path: Path) -> Settings:
     try:
         settings = msgspec.toml.decode(data, type=Settings)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise Invalid(f"{path}: {_in_words(str(error))}") from error
+        raise Invalid(f"{path}: {in_words(str(error), Settings)}") from error
     if not 1 <= settings.output.lines <= 100_000:
         raise Invalid(f"{path}: output.lines must be from 1 to 100000, not {settings.output.lines}")
+    if not 0 <= settings.tasks.workers <= MOST_WORKERS:
+        raise Invalid(f"{path}: tasks.workers must be from 0 to {MOST_WORKERS}, not {settings.tasks.workers}")
     if not 0 < settings.turns.silence_seconds < math.inf:  # also not nan, which TOML can write
         raise Invalid(f"{path}: turns.silence_seconds must be more than 0, not {settings.turns.silence_seconds}")
+    try:
+        settings.work  # noqa: B018 - it must make sense
+    except Invalid as error:
+        raise Invalid(f"{path}: {error}") from error
     return settings
 
 
 def known_keys() -> list[str]:
-    keys: list[str] = []
-    for section in msgspec.structs.fields(Settings):
-        named = get_args(section.type)  # a section with a name of the user's own, as in [roles.reviewer]
-        struct, prefix = (named[1], f"{section.name}.NAME") if named else (section.type, section.name)
-        keys += [f"{prefix}.{each.name}" for each in msgspec.structs.fields(struct)]
-    return keys
-
-
-def _in_words(error: str) -> str:
-    """For a key that does not exist, name the nearest that does."""
-    unknown = re.search(r"unknown field `(.+?)`(?: - at `\$\.?(.*)`)?", error)
-    if not unknown:
-        return error
-    section = (unknown[2] or "").replace("[...]", ".NAME")
-    key = f"{section}.{unknown[1]}" if section else unknown[1]
-    sections = [field.name for field in msgspec.structs.fields(Settings)]
-    near = difflib.get_close_matches(key, known_keys() if section else sections, n=1, cutoff=0.4)
-    return f"there is no setting {key!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    return list(keys_of(Settings))

@@ -21,8 +21,7 @@ from remuda.domain.commands import Command
 from remuda.domain.decide import decide
 from remuda.domain.due import Debtors
 from remuda.domain.errors import RemudaError, StoreFailed
-from remuda.domain.events import Event, Recorded
-from remuda.domain.evolve import evolve
+from remuda.domain.events import Event
 from remuda.domain.state import State
 from remuda.runtime.batch import Accepted, Batch, Reply, Shown
 from remuda.store import Store
@@ -111,17 +110,17 @@ class Loop:
             self._store.append(batch.records).add_done_callback(partial(self._settled, batch))
 
     def _keep(self, events: Sequence[Event], order: str, now: float, batch: Batch) -> None:
-        for event in events:
-            record = Recorded(self.state.seq + 1, now, order, event)
-            evolve(self.state, record)
-            batch.records.append(record)
-            batch.touch(self.state, event)
         # Reactions are decided in the same breath and kept in the same transaction as their cause, so that a crash
         # can neither lose nor double one.
-        for event in events:
+        batch.keep(self.state, events, order, now)
+        unseen = deque(events)
+        while unseen:
+            event = unseen.popleft()
             for watch in self._watches:
                 for command in self._unless_it_fails(watch, self.state, event):
-                    self._keep(self._unless_it_fails(decide, self.state, command, now), order, now, batch)
+                    follows = self._unless_it_fails(decide, self.state, command, now)
+                    batch.keep(self.state, follows, order, now)
+                    unseen.extend(follows)
 
     def _unless_it_fails(self, think: Callable[P, Iterable[T]], *args: P.args, **kwargs: P.kwargs) -> tuple[T, ...]:
         """What a watch leads to, and nothing where it fails: the event that it looked at stands in any case."""

@@ -32,6 +32,7 @@ class Caller:
 
     sender: Sender
     author: str
+    epoch: int = 0  # of the agent's session
 
 
 # Where agents' programs keep what is theirs, below the user's home.
@@ -56,13 +57,17 @@ class Runtime:
 
     async def spawn(self, command: SpawnAgent, *, order: str = "") -> str:
         """A new agent, on the project's own backend where the command names none; its name."""
-        if not command.backend:
-            command = replace(command, backend=self.settings.project.backend)
-        self.known_backend(command.backend)
-        accepted = await self.submit(command, order=order)
+        accepted = await self.submit(self.complete(command), order=order)
         if not accepted.events:  # this order came before, and its answer was lost
             return str(getattr((await self.store.read(accepted.seq - 1, 1))[0].event, "agent", ""))
         return next(event.agent for event in accepted.events if isinstance(event, AgentSpawned))
+
+    def complete(self, command: SpawnAgent) -> SpawnAgent:
+        """With the project's own backend where it names none."""
+        if not command.backend:
+            command = replace(command, backend=self.settings.project.backend)
+        self.known_backend(command.backend)
+        return command
 
     async def send(self, agent: str, text: str, *, caller: Caller = USER, order: str = "") -> Accepted:
         return await self.submit(SendMessage(agent, order or new_id(), caller.sender, caller.author, text), order=order)
@@ -74,7 +79,7 @@ class Runtime:
         for live in self.world.live.values():
             if live.token == token:
                 role = self.loop.shown.agents[live.agent].role
-                return Caller(Sender.COORDINATOR if role == COORDINATOR else Sender.AGENT, live.agent)
+                return Caller(Sender.COORDINATOR if role == COORDINATOR else Sender.AGENT, live.agent, live.epoch)
         raise Refused("this token belongs to no session that is alive")
 
     def agent(self, name: str) -> Agent:
@@ -92,13 +97,8 @@ class Runtime:
 def policy(place: Place, settings: Settings) -> Callable[[str], Policy]:
     """By role. Remuda's own files are nobody's to change: who could write them could write its own rules."""
     root = place.root.resolve()
-    own = (f"*:{root / place.state.name}", f"*:{root / place.state.name}/*", f"*:{root / place.settings.name}")
-
-    def of(role: str) -> Policy:
-        said = settings.policy(role)
-        return replace(said, deny=(*said.deny, *own))
-
-    return of
+    own = (str(root / place.state.name), str(root / place.settings.name))
+    return lambda role: replace(settings.policy(role), off_limits=own)
 
 
 def sandbox(place: Place, settings: Settings) -> Callable[[str], Sandbox | None]:

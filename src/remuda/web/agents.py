@@ -71,6 +71,8 @@ async def show_agent(request: Request) -> Response:
 
 async def spawn_agent(request: Request) -> Response:
     caller, order, runtime = caller_of(request), order_of(request), runtime_of(request)
+    if caller.sender is Sender.AGENT:
+        raise Refused(f"{caller.author} may not spawn agents; the user and the coordinator may")
     body = await body_of(request, SpawnBody)
     command = SpawnAgent(
         role=body.role,
@@ -92,7 +94,7 @@ async def spawn_agent(request: Request) -> Response:
 
 
 def _parent(caller: Caller) -> str:
-    """Whom an agent spawns is its child, unless it says otherwise."""
+    """Whom a coordinator spawns is its child, unless it says otherwise."""
     return "" if caller.sender is Sender.USER else caller.author
 
 

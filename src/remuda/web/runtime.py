@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-import remuda
 from remuda.domain.errors import Refused
 from remuda.domain.lifecycle import DEAD
 from remuda.domain.state import Sender
+from remuda.version import __version__
 from remuda.web.door import answer, caller_of, door_of, runtime_of
 
 
@@ -35,7 +35,7 @@ async def health(request: Request) -> Response:
     well = not runtime.running.done()
     body = HealthAnswer(
         status="ok" if well else "failed",
-        version=remuda.__version__,
+        version=__version__,
         project=str(runtime.place.root),
         pid=os.getpid(),
         seq=shown.seq,

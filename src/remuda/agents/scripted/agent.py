@@ -62,7 +62,11 @@ class Agent:
     def initialize(self, params: Json) -> Json:  # noqa: ARG002
         return {
             "protocolVersion": 1,
-            "agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}},
+            "agentCapabilities": {
+                "loadSession": True,
+                "sessionCapabilities": {"resume": {}},
+                "mcpCapabilities": {"http": True},
+            },
             "agentInfo": {
                 "name": "remuda-scripted",
                 "title": "Scripted agent (follows a playbook, not a model)",
@@ -74,6 +78,7 @@ class Agent:
     def new(self, params: Json) -> Json:
         self._read_book()
         begun = conversation.begin(self._memory, params["cwd"])
+        begun.use(params.get("mcpServers", []))
         self._conversations[begun.id] = begun
         return {"sessionId": begun.id}
 
@@ -83,6 +88,7 @@ class Agent:
         found = conversation.find(self._memory, name, params["cwd"])
         if found is None:
             raise Refusal(NOT_FOUND, f"no conversation {name} in {self._memory}")
+        found.use(params.get("mcpServers", []))
         self._conversations[name] = found
         return {}
 

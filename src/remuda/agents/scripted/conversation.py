@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 
+from remuda.agents.scripted.tool_servers import ToolServer
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +23,11 @@ class Conversation:
         self.id = os.path.basename(path).removesuffix(".jsonl")
         self.cwd = cwd
         self.spent = 0.0  # dollars, by this process
+        self.servers: dict[str, ToolServer] = {}
         self._path = path
+
+    def use(self, servers: list[Json]) -> None:
+        self.servers = {each["name"]: ToolServer(each) for each in servers}
 
     def remember(self, what: str, value: Json) -> None:
         with open(self._path, "a", encoding="utf-8") as file:

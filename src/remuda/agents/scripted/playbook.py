@@ -11,6 +11,8 @@ wins over all. A step is an object with one of these keys:
     spawn               the same, but left behind in a session of its own
     write               {"path", "text"}: a file below the working directory
     tool                {"name", "arguments", "result"}: a tool call that only pretends
+    call                {"name", "arguments", "server"}: a call to a tool server that the agent was given, Remuda's own
+                        if none is named
     use                 tokens and money of one model call, any of USE
     hang                seconds, or true for ever; with "deaf": true beside it not even SIGTERM helps
     crash               an exit code, or the name of a signal
@@ -148,6 +150,12 @@ def _tool(value: Json) -> bool:
     return isinstance(value, dict) and _text(value.get("name")) and set(value) <= {"name", "arguments", "result"}
 
 
+def _call(value: Json) -> bool:
+    known = {"name", "arguments", "server"}
+    named = isinstance(value, dict) and _text(value.get("name")) and _text(value.get("server", ""))
+    return named and set(value) <= known and isinstance(value.get("arguments", {}), dict)
+
+
 def _ask(value: Json) -> bool:
     return isinstance(value, dict) and _text(value.get("tool")) and set(value) <= {"tool", "arguments", "paths"}
 
@@ -185,6 +193,7 @@ STEPS: Mapping[str, tuple[str, Callable[[Json], bool]]] = {
     "spawn": ("a command as a list of texts", _command),
     "write": ("an object with the texts path and text", _file),
     "tool": ("an object with a name, and arguments and result if any", _tool),
+    "call": ("an object with a name, and arguments and server if any", _call),
     "use": (f"an object with numbers for any of {', '.join(USE)}", _use),
     "hang": ("a number of seconds, or true for ever", _hang),
     "crash": ("an exit code, or the name of a signal such as SIGKILL", _crash),

@@ -158,6 +158,22 @@ def tool(turn: Turn, step: Json) -> None:
     turn.end_tool(call, result if isinstance(result, str) else json.dumps(result), raw=result)
 
 
+def call(turn: Turn, step: Json) -> None:
+    told = step["call"]
+    arguments = told.get("arguments", {})
+    number = turn.begin_tool(told["name"], "other", arguments)
+    servers = turn.conversation.servers
+    server = servers.get(told.get("server", "remuda"))
+    if server is None:
+        return turn.end_tool(number, f"no such tool server; there are: {', '.join(servers) or 'none'}", failed=True)
+    try:
+        result, failed = server.call(told["name"], arguments)
+    except OSError as error:
+        result, failed = str(error), True
+    _say(turn, f"{told['name']}: {result}\n")
+    return turn.end_tool(number, result, failed=failed)
+
+
 def ask(turn: Turn, step: Json) -> None:
     told = step["ask"]
     turn.tools += 1
@@ -258,6 +274,7 @@ PERFORM: Mapping[str, Callable[[Turn, Json], None]] = {
     "spawn": spawn,
     "write": write,
     "tool": tool,
+    "call": call,
     "ask": ask,
     "use": use,
     "hang": hang,

@@ -1,0 +1,219 @@
+"""One client and one desk: requests under way, questions to the client, what it listens for. Knows no transport."""
+
+import asyncio
+import logging
+from typing import Protocol, assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+
+from remuda.domain.errors import RemudaError
+from remuda.mcp import Desk, eras
+from remuda.mcp.eras import Wanted, Who
+from remuda.mcp.jsonrpc import (
+    EMPTY,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Failure,
+    Id,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Result,
+    RpcError,
+    fault,
+    notification,
+    raw,
+    request,
+    result,
+)
+
+log = logging.getLogger("remuda.mcp")
+
+CANCELLED = "notifications/cancelled"
+LISTEN = "subscriptions/listen"
+MOST_AT_ONCE = 1024  # requests of one client that may be under way
+
+
+class Outlet(Protocol):
+    """How messages reach the client. None of these waits."""
+
+    def tell(self, message: bytes, about: Id | None) -> None:
+        """A notification or a question, about a request of the client's if there is one."""
+
+    def answer(self, to: Id, message: bytes) -> None:
+        """The result of that request: the last that is said about it."""
+
+    def refuse(self, to: Id | None, error: RpcError) -> None:
+        """Instead of a result. Without an id for what was no request at all."""
+
+
+class _Cancel(Struct, rename="camel"):
+    request_id: Id | None = None
+    reason: str = ""
+
+
+_read_cancel = msgspec.json.Decoder(_Cancel).decode
+
+
+class Conversation:
+    """Both directions between one client and a desk. What comes in is given to `receive`."""
+
+    def __init__(self, desk: Desk, outlet: Outlet) -> None:
+        self.who = Who()
+        self._desk, self._outlet = desk, outlet
+        self._working: dict[Id, asyncio.Task[None]] = {}
+        self._asked: dict[Id, asyncio.Future[Raw]] = {}
+        self._number = 0
+        self._listening: dict[Id, Wanted] = {}
+        self._over = asyncio.Event()
+        desk.joined(self)
+
+    def receive(self, message: Message) -> None:
+        match message:
+            case Request():
+                self._begin(message)
+            case Notification():
+                self._hear(message)
+            case Result():
+                self._settle(message.id, message)
+            case Failure():
+                self._settle(message.id, message)
+            case Malformed():
+                self._outlet.refuse(message.id, RpcError(message.code, message.why))
+            case _:
+                assert_never(message)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._working)
+
+    def forget(self, number: Id) -> None:
+        """Nobody waits for the answer to this request any longer."""
+        if task := self._working.get(number):
+            task.cancel()
+
+    async def close(self) -> None:
+        """The client is gone: stop all that was done for it."""
+        self._over.set()
+        for waiting in self._asked.values():
+            if not waiting.done():
+                waiting.set_exception(RpcError(INTERNAL_ERROR, "the client went away before it answered"))
+                waiting.exception()  # whoever waited may be gone as well
+        tasks = list(self._working.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._desk.left(self)
+
+    # --- to the client ---
+
+    def notify(self, method: str, params: Raw, *, about: Id | None = None) -> None:
+        if self.who.modern and about is None:
+            for subscription, wanted in self._listening.items():
+                if wanted.hears(method, params):
+                    told = eras.to_listener(subscription, params)
+                    self._outlet.tell(notification(method, told), subscription)
+        elif self.who.protocol:  # before the handshake nobody may be told anything
+            self._outlet.tell(notification(method, params), about)
+
+    async def ask(self, method: str, params: Raw, *, about: Id | None = None) -> Raw:
+        if self.who.modern:
+            raise RpcError(METHOD_NOT_FOUND, f"this client cannot be asked: in {self.who.protocol} servers never ask")
+        if self._over.is_set():
+            raise RpcError(INTERNAL_ERROR, "the client is gone")
+        self._number += 1
+        number = f"remuda-{self._number}"
+        waiting: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        self._asked[number] = waiting
+        try:
+            self._outlet.tell(request(number, method, params), about)
+            return await waiting
+        except asyncio.CancelledError:
+            self._outlet.tell(notification(CANCELLED, raw({"requestId": number})), about)
+            raise
+        finally:
+            del self._asked[number]
+
+    # --- from the client ---
+
+    def _begin(self, asked: Request) -> None:
+        if asked.id in self._working:
+            why = f"a request of the id {asked.id!r} is under way already"
+            self._outlet.refuse(asked.id, RpcError(INVALID_REQUEST, why))
+            return
+        if len(self._working) >= MOST_AT_ONCE:
+            why = f"{MOST_AT_ONCE} requests are under way; wait for some of them"
+            self._outlet.refuse(asked.id, RpcError(INTERNAL_ERROR, why))
+            return
+        task = asyncio.create_task(self._reply(asked))
+        self._working[asked.id] = task
+        task.add_done_callback(lambda _: self._working.pop(asked.id, None))
+
+    async def _reply(self, asked: Request) -> None:
+        try:
+            who = eras.envelope(asked.params)
+            if who is not None:
+                self.who = who
+            answer = await self._answer(asked)
+            if who is not None:
+                answer = eras.stamped(asked.method, answer)
+        except RpcError as error:
+            self._outlet.refuse(asked.id, error)
+        except RemudaError as error:
+            self._outlet.refuse(asked.id, RpcError(INTERNAL_ERROR, str(error)))
+        except Exception:
+            log.exception("%s broke", asked.method)
+            self._outlet.refuse(asked.id, RpcError(INTERNAL_ERROR, "this broke inside Remuda; its log has more"))
+        else:
+            self._outlet.answer(asked.id, result(asked.id, answer))
+
+    async def _answer(self, asked: Request) -> Raw:
+        match asked.method:
+            case "initialize":
+                self.who = eras.hello(asked.params)
+                return eras.welcome(self._desk.offer(self.who), self.who)
+            case "server/discover":
+                return eras.discovered(self._desk.offer(self.who))
+            case "ping":
+                return EMPTY
+            case "subscriptions/listen":
+                return await self._listen(asked)
+            case _ if not self.who.protocol:
+                raise RpcError(INVALID_REQUEST, f"{asked.method} came before initialize")
+            case _:
+                return await self._desk.answer(self, asked)
+
+    async def _listen(self, asked: Request) -> Raw:
+        """Until the client cancels it or leaves: the answer is only the end."""
+        honoured = eras.wanted(asked.params)
+        self._listening[asked.id] = honoured
+        acknowledged = eras.acknowledged(asked.id, honoured)
+        self._outlet.tell(notification("notifications/subscriptions/acknowledged", acknowledged), asked.id)
+        try:
+            await self._over.wait()
+        finally:
+            del self._listening[asked.id]
+        return raw({"_meta": {eras.SUBSCRIPTION: asked.id}})
+
+    def _hear(self, told: Notification) -> None:
+        if told.method != CANCELLED:
+            self._desk.hear(self, told)
+            return
+        try:
+            number = _read_cancel(told.params).request_id
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return
+        if number is not None:
+            self.forget(number)
+
+    def _settle(self, number: Id | None, answer: Result | Failure) -> None:
+        waiting = self._asked.get(number) if number is not None else None
+        if waiting is None or waiting.done():
+            return  # answered twice, or too late
+        if isinstance(answer, Result):
+            waiting.set_result(answer.result)
+        else:
+            waiting.set_exception(fault(answer.error))

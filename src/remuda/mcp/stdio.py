@@ -1,0 +1,106 @@
+"""A client at our own standard input and output, one message a line, until it closes its end."""
+
+import asyncio
+import os
+from typing import Any, BinaryIO, cast
+
+from remuda.domain.errors import EffectFailed
+from remuda.mcp import Desk
+from remuda.mcp.conversation import Conversation
+from remuda.mcp.jsonrpc import INVALID_REQUEST, Id, RpcError, decode, failure
+
+LONGEST_LINE = 16 << 20
+LONGEST_BACKLOG = 256 << 20  # bytes that may wait for a client which does not read them
+
+
+class _Input(asyncio.Protocol):
+    """Cuts what comes into lines. A line that is too long is dropped, and its sender told; the next is fine again."""
+
+    def __init__(self, conversation: Conversation, output: "_Output") -> None:
+        self._conversation, self._output = conversation, output
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._parts: list[bytes] = []
+        self._pending = 0
+        self._dropping = False
+
+    def data_received(self, data: bytes) -> None:
+        *whole, rest = data.split(b"\n")
+        for line in whole:
+            self._parts.append(line)
+            self._take(b"".join(self._parts))
+            self._parts.clear()
+            self._pending = 0
+        self._pending += len(rest)
+        if self._pending > LONGEST_LINE:
+            self._parts.clear()
+            self._dropping = True
+        if rest and not self._dropping:
+            self._parts.append(rest)
+
+    def _take(self, line: bytes) -> None:
+        if self._dropping:
+            self._dropping = False
+            why = f"a message of more than {LONGEST_LINE >> 20} MiB was dropped"
+            self._output.refuse(None, RpcError(INVALID_REQUEST, why))
+        elif line.strip():
+            self._conversation.receive(decode(line))
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the loop's signature
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+
+class _Output(asyncio.BaseProtocol):
+    def __init__(self) -> None:
+        self.transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.WriteTransport, transport)
+
+    def tell(self, message: bytes, about: Id | None) -> None:  # noqa: ARG002 - one pipe for all
+        self._write(message)
+
+    def answer(self, to: Id, message: bytes) -> None:  # noqa: ARG002
+        self._write(message)
+
+    def refuse(self, to: Id | None, error: RpcError) -> None:
+        self._write(failure(to, error.body))
+
+    def _write(self, message: bytes) -> None:
+        if self.transport is None or self.transport.is_closing():
+            return
+        if self.transport.get_write_buffer_size() > LONGEST_BACKLOG:
+            self.transport.abort()  # it will never read them
+            return
+        self.transport.write(message + b"\n")
+
+
+async def serve(desk: Desk, *, stop: asyncio.Event | None = None) -> None:
+    """Answer on stdin and stdout until stdin ends, or until told to stop."""
+    loop = asyncio.get_running_loop()
+    outgoing = _Output()
+    # The descriptors are taken for ourselves: a stray `print` goes to stderr and does not break the protocol.
+    read_end, write_end = _own(0, os.open(os.devnull, os.O_RDONLY), "rb"), _own(1, os.dup(2), "wb")
+    try:
+        transport, _ = await loop.connect_write_pipe(lambda: outgoing, write_end)
+        conversation = Conversation(desk, outgoing)
+        reading, incoming = await loop.connect_read_pipe(lambda: _Input(conversation, outgoing), read_end)
+    except (ValueError, OSError) as error:
+        raise EffectFailed(f"stdin and stdout must be pipes that an MCP client holds: {error}") from error
+    stopping = asyncio.ensure_future((stop or asyncio.Event()).wait())
+    either: set[asyncio.Future[Any]] = {incoming.closed, stopping}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        reading.close()
+        await conversation.close()
+        transport.close()
+
+
+def _own(number: int, instead: int, mode: str) -> BinaryIO:
+    """Our own copy of a standard descriptor, with something else in its place."""
+    own = os.dup(number)
+    os.dup2(instead, number)
+    os.close(instead)
+    return cast(BinaryIO, os.fdopen(own, mode, buffering=0))

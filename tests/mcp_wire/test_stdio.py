@@ -1,0 +1,58 @@
+"""The front on stdin and stdout, as a real child process."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from mcp_wire.test_http import HELLO, LIST
+from remuda.mcp.jsonrpc import INVALID_REQUEST, PARSE_ERROR
+from remuda.mcp.stdio import LONGEST_LINE
+
+TESTS = Path(__file__).parents[1]
+
+
+def exchange(*lines: bytes, code: str = "") -> list[dict[str, object]]:
+    """What it writes to stdout when these lines are all that it is told."""
+    start = code or "import mcp_wire.desk as d, uvloop; uvloop.run(d.serve(d.ToolDesk()))"
+    done = subprocess.run(
+        [sys.executable, "-c", start],
+        input=b"".join(line + b"\n" for line in lines),
+        capture_output=True,
+        env={"PYTHONPATH": str(TESTS)},
+        timeout=60,
+        check=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def told(message: object) -> bytes:
+    return json.dumps(message).encode()
+
+
+def test_it_answers_and_exits_by_itself_when_its_client_closes_the_pipe() -> None:
+    answers = {answer["id"]: answer for answer in exchange(told(HELLO), b"", told({**LIST, "method": "ping"}))}
+    assert answers[1]["result"] == {}
+    assert "instructions" in answers[0]["result"]  # type: ignore[operator]
+
+
+def test_bad_lines_are_answered_and_the_good_ones_after_them_too() -> None:
+    long = b'"' + b"x" * LONGEST_LINE + b'"'
+    bad = (b"oops", b'{"id":3}', long)
+    answers = exchange(told(HELLO), *bad, told({**LIST, "id": 9, "method": "ping"}))
+    codes = [answer["error"]["code"] for answer in answers if "error" in answer]  # type: ignore[index]
+    assert codes == [PARSE_ERROR, INVALID_REQUEST, INVALID_REQUEST]
+    assert answers[-1] == {"jsonrpc": "2.0", "id": 9, "result": {}}
+
+
+def test_a_stray_print_does_not_break_the_protocol() -> None:
+    code = """
+import mcp_wire.desk as d, uvloop
+class Loud(d.ToolDesk):
+    def offer(self, who):
+        print("a library says hello", flush=True)
+        return super().offer(who)
+uvloop.run(d.serve(Loud()))
+"""
+    (answer,) = exchange(told(HELLO), code=code)
+    assert answer["id"] == 0

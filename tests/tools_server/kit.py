@@ -1,0 +1,61 @@
+"""What the tests of the tools share: a project that is up with its tools, and agents that call them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from remuda.domain.commands import SpawnAgent
+from remuda.domain.events import Recorded
+from remuda.runtime.compose import open_runtime
+from remuda.runtime.place import make_place
+from remuda.runtime.runtime import Runtime
+from remuda.tools_server.serve import serve_tools
+
+WITHIN = 30.0
+
+
+class House(NamedTuple):
+    runtime: Runtime
+    address: str
+
+    async def spawn(self, role: str, **wishes: Any) -> str:
+        return await self.runtime.spawn(SpawnAgent(role, "scripted", **wishes))
+
+    async def call(self, agent: str, tool: str, **arguments: Any) -> str:
+        """Let an agent call a tool in a turn of its own; what it was answered."""
+        before = self.runtime.agent(agent).turns
+        step = {"call": {"name": tool, "arguments": arguments}}
+        await self.runtime.send(agent, f"playbook: {json.dumps([step])}")
+        await self.until(lambda: self.runtime.agent(agent).turns > before)
+        lines = self.runtime.lines(agent, 100)
+        start = max(at for at, line in enumerate(lines) if f"{tool}: " in line)
+        return "\n".join(lines[start:]).split(f"{tool}: ", 1)[1]
+
+    async def until(self, check: Callable[[], bool]) -> None:
+        async def wait() -> None:
+            while not check():
+                await self.runtime.store.past(self.runtime.loop.shown.seq)
+                await asyncio.sleep(0)  # what is on the disk is shown a moment later
+
+        await asyncio.wait_for(wait(), WITHIN)
+
+    async def events(self) -> list[Recorded]:
+        return list(await self.runtime.store.read(0, 100_000))
+
+
+@asynccontextmanager
+async def house(folder: Path) -> AsyncIterator[House]:
+    make_place(folder)
+    address = ""
+
+    @asynccontextmanager
+    async def tools(runtime: Runtime) -> AsyncIterator[None]:
+        nonlocal address
+        async with serve_tools(runtime) as address:
+            yield
+
+    async with open_runtime(folder, [tools]) as runtime:
+        yield House(runtime, address)

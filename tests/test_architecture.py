@@ -180,7 +180,7 @@ def test_every_event_of_an_agent_says_which_and_every_event_is_in_the_union() ->
     assert all("task" in kind.__dataclass_fields__ and "agent" not in kind.__dataclass_fields__ for kind in of_tasks)
     classes = {
         node.name
-        for file in ("events.py", "task_events.py")
+        for file in ("events.py", "task_events.py", "trigger_events.py")
         for node in tree_of(SOURCE / "domain" / file).body
         if isinstance(node, ast.ClassDef)
     }

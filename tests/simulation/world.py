@@ -24,7 +24,18 @@ from remuda.domain.commands import (
     ReportTurnEnded,
     ReportUsage,
 )
-from remuda.domain.effects import AgentEffect, Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession, TaskEffect
+from remuda.domain.effects import (
+    AgentEffect,
+    AwaitVerdict,
+    Effect,
+    EndSession,
+    GiveAnswer,
+    RemoveBody,
+    Rest,
+    RunTurn,
+    StartSession,
+    TaskEffect,
+)
 from remuda.domain.errors import EffectFailed
 from remuda.domain.failure import Failure
 from remuda.domain.permission import Policy, Ruling
@@ -75,8 +86,8 @@ class World:
 
     async def perform(self, effect: Effect) -> Report | None:
         assert not self.over, f"{effect} is begun in a world that is over"
-        if isinstance(effect, TaskEffect):
-            raise EffectFailed("no repository")
+        if isinstance(effect, TaskEffect | AwaitVerdict | RemoveBody):
+            raise EffectFailed("neither a repository nor a clock")
         self._is_durable(effect)
         if isinstance(effect, Rest):
             return await self._rest(effect)

@@ -221,7 +221,7 @@ def test_an_agent_that_hangs_is_given_up_each_time_and_fails_in_the_end_with_the
             assert "I look into it" in event.detail
         assert here.runtime.world.live == {}
 
-    told(tmp_path, "[turns]\nsilence_seconds = 0.5\n", story)
+    told(tmp_path, "[turns]\nsilence_seconds = 0.5\n[watch.stall]\nsilences = 9\n", story)
 
 
 def test_a_long_tool_call_and_an_open_question_are_not_silence(tmp_path: Path) -> None:

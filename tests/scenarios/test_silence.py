@@ -117,7 +117,10 @@ def test_a_tool_may_take_as_long_as_it_takes_and_its_time_is_told(played: Played
     async def story(stage: Stage) -> None:
         assert isinstance(await stage.turn(), ReportTurnEnded)
         (call,) = stage.reports(ReportToolCall)
-        assert call == ReportToolCall("ada", 1, 1, "call-1", "bash", True, 20 * SILENCE + 5, "{}", "done")
+        assert isinstance(call, ReportToolCall)
+        assert call.reading is not None
+        expected = ReportToolCall("ada", 1, 1, "call-1", "bash", True, 20 * SILENCE + 5, "{}", "done", call.reading)
+        assert call == expected
 
     played(story, use)
 

@@ -25,7 +25,18 @@ from remuda.domain.commands import (
     ReportTurnEnded,
     ReportUsage,
 )
-from remuda.domain.effects import AgentEffect, Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession, TaskEffect
+from remuda.domain.effects import (
+    AgentEffect,
+    AwaitVerdict,
+    Effect,
+    EndSession,
+    GiveAnswer,
+    RemoveBody,
+    Rest,
+    RunTurn,
+    StartSession,
+    TaskEffect,
+)
 from remuda.domain.errors import EffectFailed
 from remuda.domain.failure import Failure
 from remuda.domain.permission import Policy, Ruling
@@ -81,6 +92,8 @@ class World:
         assert not self.over, f"{effect} is begun in a world that is over"
         if isinstance(effect, TaskEffect):
             return await self.yard.perform(effect)
+        if isinstance(effect, AwaitVerdict | RemoveBody):
+            raise EffectFailed("no clock for verdicts, and nothing of the dead")
         self._is_durable(effect)
         if isinstance(effect, Rest):
             return await self._rest(effect)

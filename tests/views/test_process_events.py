@@ -8,11 +8,12 @@ import pytest
 
 from remuda.domain import events as log
 from remuda.domain import task_events as work
+from remuda.domain import trigger_events as cut
 from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.lifecycle import Phase, Status, TaskStatus
 from remuda.domain.state import Message, Outcome, Question, Sender, Usage
 from remuda.domain.task import Brief, Check, Kind, Merge, Note, Refusal, Staff, Verdict
-from remuda.domain.trigger import Trigger
+from remuda.domain.trigger import Course, Sought, Trigger
 from remuda.views.process_events import ProcessEvent, Type, event_text, process_events
 from remuda.views.text import moment
 
@@ -55,6 +56,12 @@ SAMPLES: list[tuple[log.Event, list[str]]] = [
     (log.BudgetReserved("ada", 1, 5, 1, ("agent:ada",), 100, 200, 0, priced=False), ["budget_reserved"]),
     (log.BudgetWarned("ada", "agent:ada", 80, "4,000 tokens", "5,000 tokens"), ["budget_warned"]),
     (log.TriggerFired("ada", 1, 5, Trigger.BUDGET, "it is spent", (("tokens_spent", 9),)), ["trigger_fired"]),
+    (cut.AgentNudged("ada", 1, 5, "cycle", "again", MAIL, 1), ["nudged"]),
+    (cut.VerdictSought("ada", Trigger.SPIN, Sought("bob", 60.0, Course.REAP, 3, 60.0)), ["verdict_sought"]),
+    (cut.VerdictReached("ada", Trigger.SPIN, Course.RESTART, "bob", "so", successor="eve"), ["verdict_reached"]),
+    (cut.AgentSucceeded("ada", "eve", (1.0,)), ["succeeded"]),
+    (cut.AgentBuried("ada", "user"), ["buried"]),
+    (cut.BodyRemoved("ada", 2), ["body_removed"]),
     (log.MailWithdrawn("ada", "t1", ("m1",), 0), ["queue_changed"]),
     (log.FolderChanged("ada", ".remuda/worktrees/t1"), ["folder_changed"]),
     (log.ToolUsed("ada", 1, 5, "post_message"), ["tool_used"]),

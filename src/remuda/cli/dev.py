@@ -7,7 +7,7 @@ import click
 
 from remuda.views.diagrams import lifecycle_page
 
-LATE = {"model": "dev_model"}  # each brings much with it, and is imported when it is used
+LATE = {"model": "dev_model", "spin": "dev_spin"}  # each brings much with it, and is imported when it is used
 
 
 class Dev(click.Group):

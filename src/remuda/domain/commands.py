@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from remuda.domain.budget_commands import BudgetCommand
 from remuda.domain.failure import Failure
 from remuda.domain.ledger import UNLIMITED, Limits
+from remuda.domain.spin_reading import Reading
 from remuda.domain.state import Outcome, Sender, Usage
 from remuda.domain.task_commands import TaskCommand, TaskReport, ToolCommand
+from remuda.domain.trigger_commands import TriggerCommand, TriggerReport
 
 # --- asked by people, agents and watches ---
 
@@ -181,6 +183,7 @@ class ReportToolCall:
     seconds: float
     arguments: str = ""
     result: str = ""
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +226,7 @@ AgentReport = (
     | ReportAnswerGiven
 )
 
-Report = AgentReport | TaskReport
+Report = AgentReport | TaskReport | TriggerReport
 
 AgentCommand = (
     SendMessage
@@ -238,5 +241,14 @@ AgentCommand = (
 )
 
 Command = (
-    SpawnAgent | AgentCommand | ToolCommand | TaskCommand | BudgetCommand | StartRuntime | StopRuntime | TaskReport
+    SpawnAgent
+    | AgentCommand
+    | ToolCommand
+    | TaskCommand
+    | BudgetCommand
+    | StartRuntime
+    | StopRuntime
+    | TaskReport
+    | TriggerCommand
+    | TriggerReport
 )

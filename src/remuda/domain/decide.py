@@ -6,7 +6,7 @@ Nothing here asks for a status in order to permit a move. A decision proposes th
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from remuda.domain import budget, questions, reports, speaking, task_decide, task_reports, workflow
+from remuda.domain import budget, questions, reports, speaking, task_decide, task_reports, verdict, workflow
 from remuda.domain.budget_commands import CheckBudget, GrantBudget, ReserveBudget, SetBudget, SettleBudget
 from remuda.domain.commands import (
     AgentCommand,
@@ -35,7 +35,7 @@ from remuda.domain.events import (
     StaffChanged,
 )
 from remuda.domain.lifecycle import DEAD, Stage, Status, TaskStatus, check_resume
-from remuda.domain.state import Message, Outcome, State
+from remuda.domain.state import Agent, Message, Outcome, State
 from remuda.domain.task_commands import (
     AddTasks,
     ApproveCommit,
@@ -58,6 +58,15 @@ from remuda.domain.task_commands import (
     ToolCommand,
 )
 from remuda.domain.text import LONGEST_REASON, check_name, check_text
+from remuda.domain.trigger_commands import (
+    BuryAgent,
+    FireTrigger,
+    GiveVerdict,
+    NudgeAgent,
+    ReportBodyRemoved,
+    ReportVerdictOverdue,
+    SeekVerdict,
+)
 
 COORDINATOR = "coordinator"
 LONGEST_QUEUE = 1000
@@ -115,19 +124,19 @@ def _decide_for_agent(draft: Draft, command: AgentCommand) -> None:
 
 
 def _spawn(decision: Decision, command: SpawnAgent) -> Draft:
-    state = decision.state
+    agents = decision.agents()
     check_name("role", command.role)
-    name = command.name or _next_name(state, command.role)
+    name = command.name or _next_name(agents, command.role)
     check_name("name", name)
     _check_wishes(command)
-    if name in state.agents:
+    if name in agents:
         raise Refused(f"there is already an agent {name!r}; names are never used twice, also not those of the dead")
     if command.role == COORDINATOR:
-        for other in state.agents.values():
+        for other in agents.values():
             if other.role == COORDINATOR and other.status not in DEAD:
                 raise Refused(f"{other.name} is the coordinator; a project has one; retire it first")
-    if command.parent and find(state.agents, command.parent).status in DEAD:
-        raise Refused(f"the parent {command.parent} is {find(state.agents, command.parent).status}")
+    if command.parent and find(agents, command.parent).status in DEAD:
+        raise Refused(f"the parent {command.parent} is {find(agents, command.parent).status}")
     event = AgentSpawned(
         agent=name,
         role=command.role,
@@ -154,11 +163,11 @@ def _check_wishes(command: SpawnAgent) -> None:
         check_text(f"option {option}", value, empty=True)
 
 
-def _next_name(state: State, role: str) -> str:
-    if role == COORDINATOR and COORDINATOR not in state.agents:
+def _next_name(agents: Mapping[str, Agent], role: str) -> str:
+    if role == COORDINATOR and COORDINATOR not in agents:
         return COORDINATOR
-    number = 1 + sum(agent.role == role for agent in state.agents.values())
-    while f"{role}-{number}" in state.agents:
+    number = 1 + sum(agent.role == role for agent in agents.values())
+    while f"{role}-{number}" in agents:
         number += 1
     return f"{role}-{number}"
 
@@ -271,6 +280,13 @@ RULES: Mapping[type, Callable[[Decision, Any], object]] = {
     ReserveBudget: budget.reserve,
     SettleBudget: budget.settle,
     CheckBudget: budget.check,
+    NudgeAgent: verdict.nudge,
+    FireTrigger: verdict.fire,
+    SeekVerdict: verdict.seek,
+    GiveVerdict: lambda decision, command: verdict.give(decision, command, _spawn),
+    ReportVerdictOverdue: lambda decision, report: verdict.overdue(decision, report, _spawn),
+    BuryAgent: verdict.bury,
+    ReportBodyRemoved: verdict.removed,
     AddTasks: task_decide.add,
     EditTask: task_decide.edit,
     NoteTask: task_decide.note,

@@ -54,6 +54,9 @@ class Decision:
         draft = self.drafts[event.agent] = Draft(spawned(event, self.now), self)
         return draft
 
+    def agents(self) -> dict[str, Agent]:
+        return {**self.state.agents, **{name: draft.agent for name, draft in self.drafts.items()}}
+
     def task(self, name: str) -> Task:
         return self._tasks.get(name) or find_task(self.state.tasks, name)
 
@@ -132,6 +135,12 @@ class Draft:
         self.emit(TriggerFired(agent.name, epoch, turn, trigger, evidence, numbers))
         return True
 
+    def wait(self) -> bool:
+        """An agent about whom a verdict is awaited does not go on."""
+        if self.agent.sought is not None:
+            self.move(Status.PAUSED, "a verdict on it is awaited")
+        return self.agent.sought is not None
+
     def hold(self) -> bool:
         """No turn is begun by an agent that has nothing left to spend: it is paused until it is granted more."""
         state = self.whole.state
@@ -160,7 +169,7 @@ def wake(draft: Draft) -> None:
         return
     if not agent.queue or agent.rest_until or agent.status not in (Status.READY, Status.HIBERNATING):
         return
-    if agent.status is Status.READY and draft.hold():
+    if agent.status is Status.READY and (draft.wait() or draft.hold()):
         return
     if session is None or session.stage is Stage.ENDED:
         draft.request_session("mail")

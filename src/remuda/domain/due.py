@@ -9,11 +9,13 @@ from typing import Protocol
 
 from remuda.domain.effects import (
     AgentEffect,
+    AwaitVerdict,
     Effect,
     EndSession,
     GiveAnswer,
     MergeTask,
     PrepareWorktree,
+    RemoveBody,
     RemoveWorktree,
     Rest,
     RunAcceptance,
@@ -39,7 +41,7 @@ class Debtors(Protocol):
 def due(agent: Agent) -> tuple[AgentEffect, ...]:
     """At most one thing for its process, and beside it the answers that it waits for, or a rest."""
     process = _of_process(agent)
-    return (*((process,) if process else ()), *_answers(agent), *_rest(agent))
+    return (*((process,) if process else ()), *_answers(agent), *_rest(agent), *_after_a_trigger(agent))
 
 
 def _of_process(agent: Agent) -> StartSession | RunTurn | EndSession | None:
@@ -78,6 +80,14 @@ def _answers(agent: Agent) -> Iterator[GiveAnswer]:
 def _rest(agent: Agent) -> Iterator[Rest]:
     if agent.rest_until and agent.status not in DEAD and agent.session is not None:
         yield Rest(agent.name, agent.session.epoch, agent.rest_until)
+
+
+def _after_a_trigger(agent: Agent) -> Iterator[AwaitVerdict | RemoveBody]:
+    epoch = agent.session.epoch if agent.session else 0
+    if agent.sought is not None and agent.sought.until:
+        yield AwaitVerdict(agent.name, epoch, agent.sought.until)
+    if agent.buried_at and not agent.body_removed:
+        yield RemoveBody(agent.name, epoch)
 
 
 def due_for(task: Task) -> tuple[TaskEffect, ...]:

@@ -109,7 +109,24 @@ class RemoveWorktree:
     branch: str
 
 
-AgentEffect = StartSession | RunTurn | EndSession | Rest | GiveAnswer
+@dataclass(frozen=True, slots=True)
+class AwaitVerdict:
+    """Wait, and say when the time for a verdict is over."""
+
+    agent: str
+    epoch: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveBody:
+    """Remove what a buried agent has left: its transcripts. Its work is in git, its story in the log."""
+
+    agent: str
+    epoch: int
+
+
+AgentEffect = StartSession | RunTurn | EndSession | Rest | GiveAnswer | AwaitVerdict | RemoveBody
 TaskEffect = PrepareWorktree | RunAcceptance | MergeTask | RemoveWorktree
 Effect = AgentEffect | TaskEffect
 
@@ -124,13 +141,13 @@ def whose(effect: Effect) -> str:
 def key(effect: Effect) -> Key:
     """To end a session at once is another thing than to end it gently: the one must be able to overtake the other."""
     match effect:
-        case StartSession():
+        case StartSession() | RemoveBody():
             part: int | float | str = 0
         case RunTurn():
             part = effect.turn
         case EndSession():
             part = int(effect.gentle)
-        case Rest():
+        case Rest() | AwaitVerdict():
             part = effect.until
         case GiveAnswer():
             part = f"{effect.question_id} {effect.asking}"

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import Phase, Status
+from remuda.domain.spin_reading import Reading
 from remuda.domain.state import Message, Outcome, Question, Usage
 from remuda.domain.task import Staff
 from remuda.domain.task_events import TaskAdded, TaskEvent
 from remuda.domain.trigger import Trigger
+from remuda.domain.trigger_events import TriggerEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ class ToolCalled:
     seconds: float
     arguments: str
     result: str
+    reading: Reading | None = None  # what it says of the agent's progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +319,7 @@ class TriggerFired:
     trigger: Trigger
     evidence: str
     numbers: tuple[tuple[str, int | float], ...] = ()
+    rule: str = ""
 
 
 AgentEvent = (
@@ -346,6 +350,7 @@ AgentEvent = (
     | BudgetReserved
     | BudgetWarned
     | TriggerFired
+    | TriggerEvent
     | ErrorReported
     | ReportIgnored
 )

@@ -44,10 +44,12 @@ from remuda.domain.events import (
     UserNotified,
 )
 from remuda.domain.lifecycle import DEAD, RESUME, STAGE, WITH_PROCESS, Phase, Stage, Status
+from remuda.domain.spin import Level, Trail, follow, told
 from remuda.domain.state import Agent, Metrics, Sender, Session, State, Turn, Usage
 from remuda.domain.task_events import TaskAdded, TaskEvent
 from remuda.domain.task_evolve import added, evolve_task
-from remuda.domain.trigger import Fired
+from remuda.domain.trigger import Fired, Trigger
+from remuda.domain.trigger_evolve import RULES as OF_TRIGGERS
 
 _T = TypeVar("_T")
 
@@ -143,9 +145,11 @@ def _status_changed(agent: Agent, event: StatusChanged, at: float) -> Agent:
     if session is not None and session.stage is not Stage.ENDED and event.now not in WITH_PROCESS:
         session = session if session.stage is Stage.ENDING else _at(session, Stage.ENDING)
     goes_on = event.now is Status.READY and event.was in RESUME
-    trigger = None if goes_on else agent.trigger
-    after = agent._replace(status=event.now, why=event.why, session=session, trigger=trigger, active_at=at)
-    return after._replace(ended_at=at, questions=(), rest_until=0.0) if event.now in DEAD else after
+    trigger, sought = (None, None) if goes_on else (agent.trigger, agent.sought)
+    after = agent._replace(
+        status=event.now, why=event.why, session=session, trigger=trigger, sought=sought, active_at=at
+    )
+    return after._replace(ended_at=at, questions=(), rest_until=0.0, sought=None) if event.now in DEAD else after
 
 
 def _session_requested(agent: Agent, event: SessionRequested, at: float) -> Agent:
@@ -169,8 +173,11 @@ def _session_ended(agent: Agent, event: SessionEnded, at: float) -> Agent:
 
 def _turn_started(agent: Agent, event: TurnStarted, at: float) -> Agent:
     message, *rest = agent.queue
+    # Who is given something new to do begins anew; who is given the same again does not.
+    anew = message.sender in (Sender.USER, Sender.COORDINATOR) and not message.attempts
     return agent._replace(
         turn=Turn(event.turn, message, at),
+        trail=Trail() if anew else agent.trail,
         queue=tuple(rest),
         tool="",
         reminders=agent.reminders if message.sender is Sender.SYSTEM else 0,
@@ -264,7 +271,14 @@ def add(metrics: Metrics, usage: Usage, at: float) -> Metrics:
 
 
 def _trigger_fired(agent: Agent, event: TriggerFired, at: float) -> Agent:
-    return agent._replace(trigger=Fired(event.trigger, event.turn, at, event.evidence, event.numbers))
+    fired = Fired(event.trigger, event.turn, at, event.evidence, event.numbers, event.rule)
+    trail = told(agent.trail, Level.FIRE) if event.trigger is Trigger.SPIN else agent.trail
+    return agent._replace(trigger=fired, trail=trail)
+
+
+def _tool_called(agent: Agent, event: ToolCalled, at: float) -> Agent:
+    trail = agent.trail if event.reading is None else follow(agent.trail, event.reading)
+    return agent._replace(trail=trail, active_at=at)
 
 
 def _at(session: Session | None, stage: Stage) -> Session:
@@ -291,7 +305,7 @@ RULES: Mapping[type, Callable[[Agent, Any, float], Agent]] = {
     TurnEnded: _turn_ended,
     RestBegan: _rest_began,
     RestEnded: _rest_ended,
-    ToolCalled: _was_active,
+    ToolCalled: _tool_called,
     QuestionAsked: _question_asked,
     QuestionAnswered: _question_answered,
     AnswerGiven: _answer_given,
@@ -308,4 +322,5 @@ RULES: Mapping[type, Callable[[Agent, Any, float], Agent]] = {
     TriggerFired: _trigger_fired,
     ErrorReported: _was_active,
     ReportIgnored: _unchanged,
+    **OF_TRIGGERS,
 }

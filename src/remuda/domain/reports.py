@@ -176,6 +176,7 @@ def _tool_call(draft: Draft, report: ReportToolCall) -> None:
             seconds=report.seconds,
             arguments=tidy(report.arguments),
             result=tidy(report.result),
+            reading=report.reading,
         )
     )
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from remuda.domain.ledger import Ledger
 from remuda.domain.lifecycle import Phase, Stage, Status
+from remuda.domain.spin import Trail
 from remuda.domain.task import Staff, Task
-from remuda.domain.trigger import Fired
+from remuda.domain.trigger import Fired, Override, Sought
 
 
 class Sender(StrEnum):
@@ -145,6 +146,13 @@ class Agent(NamedTuple):
     reminders: int = 0  # in the present account
     idled: int = 0  # answered turns since its phase last changed
     trigger: Fired | None = None  # what stopped it, until it is let go on
+    sought: Sought | None = None  # the verdict on that, until there is one
+    override: Override | None = None  # the last verdict that let it go on
+    trail: Trail = Trail()  # what tells work from going in circles
+    after: str = ""  # the agent whose place it took
+    restarts: tuple[float, ...] = ()  # when that happened, to it and to those before it
+    buried_at: float = 0.0  # 0 while its body lies there
+    body_removed: bool = False
     ended_at: float = 0.0  # 0 while alive
 
 

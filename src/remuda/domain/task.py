@@ -72,6 +72,8 @@ class Check:
     commit: str  # that was checked
     evidence: str  # the file with the whole output, from the project's root
     tail: str  # the last of the output, or why nothing was run
+    tree: str = ""  # what it holds, as git names it
+    files: tuple[str, ...] = ()  # that differ from where it started
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,10 @@ class Task(NamedTuple):
     verdict: Verdict | None = None  # on the commit of the last check
     message: str = ""  # for the commit that merges it
     merge: Merge | None = None
+    failure: str = ""  # how its last check failed, without what changes by itself
+    alike: int = 0  # checks in a row that failed so
+    trees: tuple[str, ...] = ()  # that were checked and failed, the last few
+    conflicts: int = 0  # merges that came to one
     setbacks: int = 0  # failed checks, denials, refused merges and holders that gave up, since it was last reopened
     kept: str = ""  # why its worktree is still there though it is finished
     ended_at: float = 0.0

@@ -260,6 +260,8 @@ class ReportAcceptance:
     commit: str = ""
     evidence: str = ""
     tail: str = ""
+    tree: str = ""
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

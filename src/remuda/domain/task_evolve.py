@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from remuda.domain.lifecycle import FINISHED, PUT_BACK, WORK, TaskStatus, Work
-from remuda.domain.task import Kind, Task, branch_of
+from remuda.domain.spin_reading import shape
+from remuda.domain.task import Kind, Refusal, Task, branch_of
 from remuda.domain.task_events import (
     AcceptanceRun,
     ImplementationReported,
@@ -29,6 +30,8 @@ from remuda.domain.task_events import (
     WorktreeGivenUp,
     WorktreeReady,
 )
+
+TREES = 20  # that failed and are remembered
 
 
 def added(event: TaskAdded, at: float) -> Task:
@@ -96,7 +99,17 @@ def _implementation_reported(task: Task, event: ImplementationReported) -> Task:
 
 def _acceptance_run(task: Task, event: AcceptanceRun) -> Task:
     # One that failed is returned to work by the event that follows.
-    return (_at(task, Work.CHECKED) if event.check.ok else task)._replace(check=event.check)
+    check = event.check
+    if check.ok:
+        return _at(task, Work.CHECKED)._replace(check=check, failure="", alike=0)
+    failure = shape(check.tail)
+    alike = task.alike + 1 if failure == task.failure else 1
+    trees = (*task.trees, check.tree)[-TREES:] if check.tree else task.trees
+    return task._replace(check=check, failure=failure, alike=alike, trees=trees)
+
+
+def _merge_refused(task: Task, event: MergeRefused) -> Task:
+    return task._replace(conflicts=task.conflicts + (event.reason is Refusal.CONFLICT))
 
 
 def _review_assigned(task: Task, event: ReviewAssigned) -> Task:
@@ -158,7 +171,7 @@ RULES: Mapping[type, Callable[[Task, Any], Task]] = {
     WorkReturned: _work_returned,
     MergeRequested: _merge_requested,
     TaskMerged: _merged,
-    MergeRefused: _unchanged,
+    MergeRefused: _merge_refused,
     WorktreeGivenUp: _given_up,
     WorktreeCleared: _cleared,
     TaskReportIgnored: _unchanged,

@@ -41,6 +41,8 @@ ANSWERS: Mapping[type, tuple[Work, ...]] = {
     ReportWorkFailed: (Work.PREPARING, Work.CHECKING, Work.MERGING),
 }
 
+MOST_FILES = 1000  # that are remembered of a check
+
 
 def decide(decision: Decision, report: TaskReport) -> None:
     task = decision.task(report.task)
@@ -81,7 +83,8 @@ def _failed(decision: Decision, task: Task, report: ReportWorkFailed) -> None:
 
 
 def _checked(decision: Decision, task: Task, report: ReportAcceptance) -> None:
-    check = Check(report.ok, tidy(report.commit), tidy(report.evidence), tidy(report.tail))
+    told = (tidy(report.commit), tidy(report.evidence), tidy(report.tail), tidy(report.tree))
+    check = Check(report.ok, *told, tuple(map(tidy, report.files[:MOST_FILES])))
     task = decision.emit(AcceptanceRun(task.id, report.attempt, check))
     if not check.ok:
         workflow.return_work(decision, task, "it was not accepted", prompts.not_accepted(task, check))

@@ -27,6 +27,7 @@ from remuda.domain.commands import (
     ReportUsage,
 )
 from remuda.domain.failure import Failure
+from remuda.domain.spin_reading import LONGEST, Step, read
 from remuda.effects.questions import Questions
 from remuda.store.output import Entry, Kind, OutputRing
 from remuda.store.transcript import Transcript
@@ -59,6 +60,7 @@ class Live:
         self._reporting: asyncio.TimerHandle | None = None
         self._watching: asyncio.Task[None] | None = None
         self._tools: dict[str, float] = {}  # in use -> since when, on the loop's clock
+        self._asked: dict[str, str] = {}  # the arguments of those tools; some programs tell them only at first
         self._closed = False
 
     @property
@@ -107,11 +109,15 @@ class Live:
         now = asyncio.get_running_loop().time()
         if call.status == "started":
             self._tools.setdefault(call.id, now)  # it may tell more than once that it is at it
+            self._asked[call.id] = call.arguments or self._asked.get(call.id, "")
             return
         seconds = now - self._tools.pop(call.id, now)
         ok = call.status == "completed"
         place = (self.agent, self.epoch, self.turn)
-        self._tell(ReportToolCall(*place, call.id, call.name, ok, seconds, call.arguments, call.result))
+        arguments = call.arguments or self._asked.pop(call.id, "")
+        self._asked.pop(call.id, None)
+        reading = read(Step(call.name, arguments, call.result, ok, digest=arguments[LONGEST:]))
+        self._tell(ReportToolCall(*place, call.id, call.name, ok, seconds, arguments, call.result, reading))
 
     def put_question(self, question_id: str, asked: Asked) -> bool:
         """Whether it could be put: only a turn can wait for an answer."""
@@ -153,6 +159,7 @@ class Live:
     async def end_turn(self) -> None:
         """All that was said in the turn is on the disk and told before the turn is told to have ended."""
         self._tools.clear()
+        self._asked.clear()
         self._transcript.end_line()
         await asyncio.to_thread(self._transcript.sync)
         self.report_output()

@@ -35,7 +35,10 @@ async def run_acceptance(world: World, effect: RunAcceptance) -> Report:
         return ReportAcceptance(effect.task, effect.attempt, False, work.commit, tail=why)
     evidence = str(accepted.evidence.relative_to(world.root)) if accepted.ran else ""
     text = _notes(work) + accepted.text
-    return ReportAcceptance(effect.task, effect.attempt, accepted.ok, work.commit, evidence, text)
+    holds = await asyncio.to_thread(line, tree.path, "rev-parse", f"{work.commit}^{{tree}}")
+    return ReportAcceptance(
+        effect.task, effect.attempt, accepted.ok, work.commit, evidence, text, holds, tuple(work.files)
+    )
 
 
 def _notes(work: Work) -> str:

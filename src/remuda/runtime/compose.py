@@ -20,7 +20,7 @@ from remuda.effects.turn_records import TurnRecords
 from remuda.effects.world import World
 from remuda.records.keeping import OFF
 from remuda.runtime.batch import Reply
-from remuda.runtime.config import Settings, load_settings
+from remuda.runtime.config import RoleSettings, Settings, load_settings
 from remuda.runtime.hands import Hands
 from remuda.runtime.ids import new_id
 from remuda.runtime.loop import Loop, Watch
@@ -30,9 +30,15 @@ from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
 from remuda.watch.briefing import briefing
 from remuda.watch.budget import budget, trigger
+from remuda.watch.changeset import changeset
 from remuda.watch.coordinator import Rules, coordinator
+from remuda.watch.gang import gang
+from remuda.watch.idle import idle
 from remuda.watch.obituary import obituary
 from remuda.watch.question import question
+from remuda.watch.spin import spin
+from remuda.watch.stall import stall
+from remuda.watch.verdict import Patience, verdict
 
 log = logging.getLogger("remuda")
 
@@ -112,12 +118,29 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
 
 
 def watches(settings: Settings) -> tuple[Watch, ...]:
-    tasks = settings.tasks
+    tasks, every = settings.tasks, (*WATCHES, *_notice(settings))
     if tasks.coordinator == "none":
-        return WATCHES
+        return every
     routes = tuple(Route(each.labels, each.paths, each.role, each.backend, each.model) for each in settings.routing)
     rules = Rules(tasks.review == "other", routes, Staff(tasks.workers), settings.project.backend)
-    return (*WATCHES, coordinator(rules))
+    return (*every, coordinator(rules))
+
+
+def _notice(settings: Settings) -> tuple[Watch, ...]:
+    """What stops agents, asks what is to become of them, and lets go of those that are done."""
+    said = settings.watch
+
+    def patience(role: str) -> Patience:
+        return said.patience(settings.roles.get(role, RoleSettings()).verdict)
+
+    return (
+        *((spin(said.limits),) if said.spin.enabled else ()),
+        stall(said.stall.silences),
+        changeset(said.wrong),
+        gang(said.wayward),
+        verdict(patience),
+        *((idle,) if said.idle else ()),
+    )
 
 
 def turn_records(place: Place, settings: Settings) -> TurnRecords | None:

@@ -10,6 +10,7 @@ import msgspec
 from remuda.domain.decide import MOST_WORKERS
 from remuda.domain.errors import Invalid
 from remuda.domain.permission import Policy, Ruling
+from remuda.domain.trigger import Course
 from remuda.effects.work import WorkRules
 from remuda.effects.world import DEFAULT_SILENCE
 from remuda.records.keeping import BESIDE, DIRECTORY, FOLDER, BadKeeping, Keeping
@@ -17,6 +18,8 @@ from remuda.records.validations import COMMANDS, DEFAULT_LIMIT, Checks
 from remuda.runtime.budget_settings import BudgetSettings, MeterSettings
 from remuda.runtime.nearest import in_words, keys_of
 from remuda.runtime.tool_servers import GatewaySettings
+from remuda.runtime.watch_settings import TEMPLATE as WATCHES
+from remuda.runtime.watch_settings import WatchSettings, check_watches
 from remuda.runtime.work_settings import AcceptanceSettings, MergeSettings, WorktreeSettings, work_rules
 from remuda.store.output import DEFAULT_LINES
 
@@ -75,6 +78,7 @@ class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outside: Ruling = Ruling.DENY
     sandbox: bool = False  # by bubblewrap: writes only in the project and in the agent's own state
     network: bool = True  # in the sandbox; without it loopback is cut off as well
+    verdict: Course = Course.REAP  # what follows from a trigger where nobody answers
 
 
 class TaskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,6 +121,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gateway: GatewaySettings = GatewaySettings()
     budget: BudgetSettings = BudgetSettings()
     meter: MeterSettings = MeterSettings()
+    watch: WatchSettings = WatchSettings()
 
     @property
     def work(self) -> WorkRules:
@@ -127,7 +132,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Policy(said.allow, said.ask, said.deny, said.default, said.outside)
 
 
-TEMPLATE = """\
+TEMPLATE = (
+    """\
 # Settings of Remuda for this project. Every key is optional; what is here are the defaults.
 
 [project]
@@ -172,6 +178,7 @@ TEMPLATE = """\
 # outside = "deny"        # files outside the project
 # sandbox = false         # by bubblewrap: it may write in the project and nowhere else
 # network = true          # in the sandbox; without it loopback is cut off as well
+# verdict = "reap"        # of a stopped agent, where nobody gives one: also "restart", "continue", "wait"
 
 # [agents.mine]           # a program of your own that speaks ACP; `remuda agents` lists it
 #   command = ["my-agent", "--acp"]
@@ -249,7 +256,10 @@ TEMPLATE = """\
 
 [output]
 # lines = 100             # recent lines of output kept in memory for each live agent
+
 """
+    + WATCHES
+)
 
 
 def load_settings(path: Path) -> Settings:
@@ -273,6 +283,7 @@ def load_settings(path: Path) -> Settings:
         raise Invalid(f"{path}: turns.silence_seconds must be more than 0, not {settings.turns.silence_seconds}")
     try:
         settings.work  # noqa: B018 - it must make sense
+        check_watches(settings.watch)
     except Invalid as error:
         raise Invalid(f"{path}: {error}") from error
     _check_turns(path, settings.turns)

@@ -9,12 +9,14 @@ from itertools import chain, repeat
 from remuda.domain.commands import Command, Report, ReportSessionEnded, ReportSessionFailed
 from remuda.domain.due import Debtors, due, due_for
 from remuda.domain.effects import (
+    AwaitVerdict,
     Effect,
     EndSession,
     GiveAnswer,
     Key,
     MergeTask,
     PrepareWorktree,
+    RemoveBody,
     RemoveWorktree,
     Rest,
     RunAcceptance,
@@ -39,6 +41,8 @@ RETRIES: Mapping[type[Effect], Callable[[], Iterator[float]]] = {
     RunTurn: lambda: iter(()),
     EndSession: lambda: chain((0.5, 1.0, 2.0, 5.0), repeat(15.0)),
     Rest: lambda: repeat(1.0),
+    AwaitVerdict: lambda: repeat(1.0),
+    RemoveBody: lambda: chain((0.5, 2.0), repeat(60.0)),
     GiveAnswer: lambda: repeat(1.0),
     PrepareWorktree: lambda: iter((0.5, 2.0)),
     RunAcceptance: lambda: iter((0.5, 2.0)),

@@ -48,7 +48,8 @@ from remuda.domain.ledger import Limits
 from remuda.domain.lifecycle import DEAD, Phase, Status, TaskStatus
 from remuda.domain.state import Outcome, Usage
 from remuda.domain.trigger import Trigger
-from remuda.views import task_events
+from remuda.domain.trigger_events import TriggerEvent
+from remuda.views import task_events, trigger_events
 from remuda.views.budget import limits_text
 from remuda.views.task_events import TaskType
 from remuda.views.text import first_line, moment, neutral
@@ -89,7 +90,12 @@ AgentType = Literal[
     "trigger_fired",
 ]
 
-Type = AgentType | TaskType | Literal["runtime_started", "runtime_stopped", "staff_changed", "budget_set"]
+Type = (
+    AgentType
+    | trigger_events.TriggerType
+    | TaskType
+    | Literal["runtime_started", "runtime_stopped", "staff_changed", "budget_set"]
+)
 
 
 class ProcessEvent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -141,7 +147,7 @@ class ProcessEvent(msgspec.Struct, frozen=True, omit_defaults=True):
 TASK_TYPES = frozenset(get_args(TaskType))
 
 Roles = Callable[[str], str]
-_Told = tuple[AgentType, dict[str, Any]]
+_Told = tuple[AgentType | trigger_events.TriggerType, dict[str, Any]]
 _OfProject = RuntimeStarted | RuntimeStopped | StaffChanged | BudgetSet
 
 
@@ -177,6 +183,8 @@ def _of_project(event: _OfProject, recorded: Recorded) -> ProcessEvent:
 
 
 def _told(event: AgentSpawned | AgentEvent) -> Iterator[_Told]:
+    if isinstance(event, TriggerEvent):
+        return (yield trigger_events.told(event))
     match event:
         case AgentSpawned() | StatusChanged() | PhaseChanged():
             yield from _standing(event)
@@ -203,7 +211,7 @@ def _told(event: AgentSpawned | AgentEvent) -> Iterator[_Told]:
         case OutputAppended() | UsageRecorded() | ErrorReported() | ReportIgnored() | ToolCalled():
             yield _report(event)
         case BudgetReserved() | BudgetWarned() | TriggerFired():
-            yield _bounds(event)
+            yield trigger_events.bounds(event)
         case _:
             assert_never(event)
 
@@ -272,22 +280,6 @@ def _turn(event: TurnStarted | TurnEnded) -> Iterator[_Told]:
 def _failed(failure: Failure | None) -> dict[str, Any]:
     """What it was, and what to do about it."""
     return {} if failure is None else {"failure": failure, "next_step": REMEDY[failure].next_step}
-
-
-def _bounds(event: BudgetReserved | BudgetWarned | TriggerFired) -> _Told:
-    match event:
-        case BudgetReserved():
-            numbers = {"input_tokens": event.input_tokens, "output_tokens": event.output_tokens}
-            return "budget_reserved", {"epoch": event.epoch, "turn": event.turn, "numbers": numbers}
-        case BudgetWarned():
-            why = f"{event.spent} of {event.limit} are spent"
-            return "budget_warned", {"scope": event.scope, "percent": event.percent, "why": why}
-        case TriggerFired():
-            place = {"epoch": event.epoch, "turn": event.turn}
-            fields = {"trigger": event.trigger, "why": event.evidence, "numbers": dict(event.numbers)}
-            return "trigger_fired", {**place, **fields}
-        case _:
-            assert_never(event)
 
 
 def _waiting(event: RestBegan | RestEnded | QuestionAsked | QuestionAnswered | AnswerGiven) -> _Told:

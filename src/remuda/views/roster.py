@@ -69,8 +69,8 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def chosen(agents: Mapping[str, Agent], *, dead: bool = False) -> list[Agent]:
-    """Those to be shown: the living, and the dead when asked for."""
-    return [agent for agent in agents.values() if dead or agent.status not in DEAD]
+    """Those to be shown: the living, and the dead when asked for, as long as they are not buried."""
+    return [agent for agent in agents.values() if agent.status not in DEAD or (dead and not agent.buried_at)]
 
 
 def roster(agents: Iterable[Agent], now: float) -> list[Row]:

@@ -56,16 +56,12 @@ def _spent_out(state: State, agent: Agent) -> bool:
 
 def trigger(state: State, event: Event) -> Iterator[SendMessage]:
     """The parent is told why its agent was stopped, and what it can do."""
-    if not isinstance(event, TriggerFired):
-        return
+    if not isinstance(event, TriggerFired) or event.trigger is not Trigger.BUDGET:
+        return  # for the others a verdict is sought, with as many words
     parent = state.agents.get(state.agents[event.agent].parent)
     if parent is None or parent.status in DEAD:
         return
-    advice = ""
-    if event.trigger is Trigger.BUDGET:
-        advice = (
-            f" Give it more with `remuda budget grant {event.agent}`, or end it with `remuda retire {event.agent}`."
-        )
+    advice = f" Give it more with `remuda budget grant {event.agent}`, or end it with `remuda retire {event.agent}`."
     yield SendMessage(
         agent=parent.name,
         message_id=f"trigger-{event.agent}-{event.epoch}-{event.turn}-{event.trigger}",

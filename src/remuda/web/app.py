@@ -8,21 +8,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from remuda.domain.errors import RemudaError
-from remuda.web import agents, budget, events, logs, questions, runtime, tasks
+from remuda.web import agents, budget, events, logs, questions, runtime, tasks, triggers
 from remuda.web.door import Door, ErrorAnswer, answer, refuse
+
+PARTS = (runtime, logs, agents, questions, tasks, budget, triggers, events)
 
 
 def make_app(door: Door) -> Starlette:
     app = Starlette(
-        routes=[
-            *runtime.ROUTES,
-            *logs.ROUTES,
-            *agents.ROUTES,
-            *questions.ROUTES,
-            *tasks.ROUTES,
-            *budget.ROUTES,
-            *events.ROUTES,
-        ],
+        routes=[route for part in PARTS for route in part.ROUTES],
         exception_handlers={
             RemudaError: _refused,
             HTTPException: _not_here,

@@ -1,0 +1,218 @@
+"""How one step of an agent reads: what it was for, whether it came to nothing, and what of it is mere noise.
+
+Agents repeat themselves with other line numbers, ports and times; the words stay. So two texts are compared as they
+are without what changes by itself (`plain`), and calls also without any number (`shape`). All of this is reading, and
+may be wrong about a text; it is never asked to be right about one step, only about a dozen.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from hashlib import blake2b
+from typing import NamedTuple
+
+LONGEST = 4000  # characters that are looked at: of what is longer, the two ends
+SHOWN = 120  # characters of a step that are kept as evidence
+TELLING = 300  # characters of an error from which on it tells something
+CHANT = 8  # times that one sentence stands in one message
+
+_NOISE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),  # colours
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE), "<id>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?([.,]\d+)?(Z|[+-]\d\d:?\d\d)?"), "<time>"),
+    (re.compile(r"\b\d{1,2}:\d\d:\d\d([.,]\d+)?\b"), "<time>"),
+    (re.compile(r"\b\d+([.,]\d+)?\s?(ms|s|secs?|seconds?|min|minutes?)\b"), "<time>"),
+    (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "<address>"),
+    (re.compile(r"(/private)?(/var)?/tmp/[\w.\-/]+|/var/folders/[\w.\-/]+"), "<temp>"),
+    (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", re.IGNORECASE), "<hash>"),
+    (re.compile(r"\b(line|pid|port|process) \d+", re.IGNORECASE), r"\1"),
+)
+_NUMBER = re.compile(r"\d+")
+_SPACE = re.compile(r"\s+")
+
+
+class Step(NamedTuple):
+    """One tool call with its outcome, or one message (then `tool` is empty)."""
+
+    tool: str = ""
+    arguments: str = ""
+    result: str = ""
+    ok: bool = True
+    text: str = ""
+    tree: str = ""  # fingerprint of the working tree after it; empty where nobody measured
+    digest: str = ""  # of the whole call, where `arguments` is only part of it
+
+
+class Reading(NamedTuple):
+    """All that is asked of a step later. Made where the step is seen: to read costs more than to count."""
+
+    kind: str
+    exact: int  # the call
+    call: int  # the same, without numbers
+    outcome: int
+    failed: bool = False
+    telling: bool = False  # it failed, and said at length why
+    tests: bool = False  # it tells how tests went
+    empty: bool = False
+    places: tuple[int, ...] = ()
+    tree: str = ""
+    shown: str = ""
+
+
+class Kind(StrEnum):
+    LOOK = "look"  # it can only tell something
+    WRITE = "write"  # it means to change files
+    RUN = "run"  # it may do anything
+    WAIT = "wait"  # it waits for something that is under way
+    SAY = "say"  # a message
+    CHANT = "chant"  # a message that says the same thing over and over
+
+
+_TOOLS: Mapping[Kind, frozenset[str]] = {  # their names in small letters, and only letters
+    kind: frozenset(names.split())
+    for kind, names in {
+        Kind.WRITE: """edit create write insert append applypatch strreplace strreplaceeditor searchreplace editfile
+            writefile createfile multiedit notebookedit patch replace replacefile fswritetextfile""",
+        Kind.LOOK: """open goto scroll scrollup scrolldown findfile searchdir searchfile read readfile readmanyfiles
+            view viewfile cat ls list listdir listdirectory grep glob search searchfiles searchfilecontent find
+            websearch webfetch fetch fsreadtextfile lsp todoread""",
+        Kind.WAIT: """wait sleep bashoutput taskoutput agentoutput poll await writestdin commandstatus monitor
+            terminaloutput""",
+    }.items()
+}
+_LOOKS = re.compile(
+    r"(open|goto|scroll_\w+|find_file|search_\w+|ls|cat|head|tail|nl|grep|egrep|rg|ag|fd|find|which|whereis|locate|pwd"
+    r"|wc|tree|printenv|env|less|more|file|stat|du|jq|sed -n|awk|type)\b"
+    r"|git (log|show|diff|status|grep|blame|branch|ls-files)\b"
+)
+_WRITES = re.compile(
+    r"(edit|create|insert|append|apply_patch|str_replace\w*|patch|mv|cp|touch)\b"
+    r"|git (checkout|stash|restore|apply|revert|reset|am)\b"
+    r"|\bsed\s+(-\w+\s+)*-i|\bperl\s+-p?i|(?<![-=2&])>>?\s*[\w~./-]+\.\w+|\btee\b"
+)
+_WAITS = re.compile(r"(sleep|wait|watch)\b|\bsleep \d|\bgh run watch\b|--wait\b|\bkubectl (wait|rollout status)\b")
+_BEFORE = re.compile(r"\s*((cd|pushd) [^\s;&|]+\s*(&&|;)\s*|sudo\s+|time\s+|timeout \S+\s+|env\s+|\w+=\S*\s+)*")
+_PROSE = re.compile(r"[A-Z][\w']*[\s,:.]")  # no command begins like a sentence
+_COMMAND = re.compile(r'"(?:command|cmd|script)"\s*:\s*(?:\[\s*(?:"(?:ba|z)?sh",\s*"-\w+",\s*)?)?"((?:[^"\\]|\\.)*)')
+
+_FAILURE = re.compile(
+    r"\berror\b|exception\b|traceback|\bnot found\b|no such file|\bcannot |\bcan't |\bcould not |permission denied"
+    r"|\btimed? ?out\b|\bfailed\b|\bfailure\b|\bunable to\b|\bunexpected\b|\bno (matches|results|files)\b|\binvalid\b"
+    r"|unrecognized|\busage:|not recognized|no installation candidate|not installable|\bfatal\b|is a directory",
+    re.IGNORECASE,
+)
+_SHORT = 300  # characters: an answer as short as this is about one thing
+_RUNNING = re.compile(
+    r"still (running|waiting|building|in progress)|\b(in progress|in_progress|queued|pending|not ready yet)\b",
+    re.IGNORECASE,
+)
+_TESTS = re.compile(
+    r"\b\d+ (failed|passed|failing|passing|tests?|errors)\b|\bTests run: \d|\(failures=\d|\bRan \d+ tests?\b",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(r"[\w.~-]*/[\w./-]+|[\w-]+\.[A-Za-z]\w{0,7}\b")
+
+
+def read(step: Step) -> Reading:
+    if not step.tool:
+        return _read_message(step)
+    kind = kind_of(step.tool, step.arguments)
+    if under_way(kind, step.result):
+        kind = Kind.WAIT
+    outcome = plain(step.result) if kind is Kind.RUN else shape(step.result)
+    wrong = not step.ok or failed(kind, step.result)
+    return Reading(
+        kind=kind,
+        exact=_mark(f"{step.tool} {plain(step.arguments)} {step.digest}"),
+        call=_mark(f"{step.tool} {shape(step.arguments)}"),
+        outcome=_mark(f"{step.ok} {outcome}"),
+        failed=wrong,
+        telling=wrong and kind is not Kind.WRITE and len(step.result) > TELLING,
+        tests=bool(_TESTS.search(step.result)),
+        empty=not step.result.strip(),
+        places=tuple(sorted(_mark(place) for place in places(step.arguments))),
+        tree=step.tree,
+        shown=_shown(f"{step.tool}: {step.arguments}"),
+    )
+
+
+def _read_message(step: Step) -> Reading:
+    said = _mark(shape(step.text))
+    kind = Kind.CHANT if chants(step.text) else Kind.SAY
+    return Reading(kind, said, said, said, tree=step.tree, shown=_shown(step.text))
+
+
+def _shown(text: str) -> str:
+    return _SPACE.sub(" ", text[: 2 * SHOWN]).strip()[:SHOWN]
+
+
+def _mark(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=6).digest())
+
+
+def chants(text: str) -> bool:
+    """Whether a message is little else than one sentence, over and over."""
+    sentences = [shape(each) for each in re.split(r"[.!?\n]+", text[-2 * LONGEST :])]
+    counts: dict[str, int] = {}
+    for each in sentences:
+        if len(each) >= 12:  # a bracket, a bullet and a rule across the page may be repeated
+            counts[each] = counts.get(each, 0) + 1
+    most = max(counts.values(), default=0)
+    return most >= CHANT and 2 * most >= sum(counts.values())
+
+
+def plain(text: str) -> str:
+    """Without what changes by itself: times, addresses, ids, names of temporary files, colours."""
+    if len(text) > LONGEST:
+        text = text[: LONGEST // 2] + text[-LONGEST // 2 :]
+    for noise, instead in _NOISE:
+        text = noise.sub(instead, text)
+    return _SPACE.sub(" ", text).strip()
+
+
+def shape(text: str) -> str:
+    """And without numbers: the same thing done to another line, for the tenth time, is the same thing."""
+    return _NUMBER.sub("#", plain(text))
+
+
+def kind_of(tool: str, arguments: str) -> Kind:
+    name = re.sub(r"[^a-z]", "", tool.rsplit("__", 1)[-1].lower())
+    for kind, names in _TOOLS.items():
+        if name in names and not arguments.startswith(tool):  # else it is the first word of a command
+            return kind
+    command = command_of(arguments)
+    if _PROSE.match(command):
+        return Kind.RUN
+    if _WRITES.search(command) and (_WRITES.match(command) or not _LOOKS.match(command) or ">" in command):
+        return Kind.WRITE
+    if _WAITS.match(command):
+        return Kind.WAIT
+    return Kind.LOOK if _LOOKS.match(command) else Kind.RUN
+
+
+def command_of(arguments: str) -> str:
+    """The shell command in a tool's arguments, without what only prepares it."""
+    found = _COMMAND.search(arguments)
+    command = found[1].replace('\\"', '"').replace("\\n", "\n") if found else arguments
+    before = _BEFORE.match(command)
+    return command[before.end() :] if before else command
+
+
+def failed(kind: Kind, result: str) -> bool:
+    """Whether a step came to nothing although its tool called it a success."""
+    told = result.strip()
+    if not told:
+        return False
+    if len(told) <= _SHORT and _FAILURE.search(told):
+        return True
+    return kind is not Kind.WRITE and bool(_FAILURE.search(told.rsplit("\n", 1)[-1]))
+
+
+def under_way(kind: Kind, result: str) -> bool:
+    """Whether it waits for something that goes on: to ask again is then the right thing to do."""
+    return kind is Kind.WAIT or (len(result) <= _SHORT and bool(_RUNNING.search(result)))
+
+
+def places(arguments: str) -> frozenset[str]:
+    """The files and folders that a call names."""
+    return frozenset(_PLACE.findall(arguments[:_SHORT]))

@@ -1,0 +1,137 @@
+"""A real process that goes in circles: nudged, stopped, judged, dead, shown, exported, buried."""
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.cli_kit import Project, repository
+from e2e.test_kill import until
+from remuda.agents.process import sweep
+from remuda.agents.strays import marked
+from remuda.runtime.place import Place
+
+CIRCLES = [{"loop": {"times": 200, "do": [{"run": ["cat", "nowhere.txt"]}]}}, {"hang": True}]
+WITH_A_CHILD = [{"spawn": ["sleep", "300"]}, *CIRCLES]
+
+
+def playbook(steps: object) -> str:
+    return f"playbook: {json.dumps(steps)}"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    project = repository(tmp_path)
+    project.ok("up", "-d")
+    yield project
+    project("down")
+    sweep(f"{Place(tmp_path).mark}/")
+
+
+def status(project: Project, name: str) -> str:
+    return str(project.agent(name)["agent"]["status"])
+
+
+def stopped(project: Project, name: str, steps: object = CIRCLES) -> None:
+    project.ok("spawn", "--name", name, "-m", playbook(steps))
+    until(lambda: status(project, name) == "paused", 60)
+
+
+def events(project: Project, *types: str) -> list[dict[str, Any]]:
+    told = json.loads(project.ok("events", "--last", "1000", "--json"))["events"]
+    return [each for each in told if each["type"] in types]
+
+
+def test_an_agent_that_goes_in_circles_is_nudged_stopped_reaped_with_all_its_processes_and_leaves_a_body(
+    project: Project, tmp_path: Path
+) -> None:
+    stopped(project, "ada", WITH_A_CHILD)
+    kinds = [each["type"] for each in events(project, "nudged", "trigger_fired", "verdict_sought")]
+    assert kinds == ["nudged", "trigger_fired", "verdict_sought"]
+    assert "verdict" in project.ok("loops")
+    project("body", "show", "ada").fails(3, "only the dead")
+    project.ok("verdict", "ada", "reap", "--why", "it never ends")
+    assert status(project, "ada") == "reaped"
+    until(lambda: not [mark for _, mark in marked() if mark.startswith(f"{Place(tmp_path).mark}/")])
+    project("verdict", "ada", "continue").fails(3, "too late")
+    assert "ada" not in project.ok("ps")
+    assert "reaped" in project.ok("ps", "--all")
+    shown = json.loads(project.ok("body", "show", "ada", "--json"))
+    assert (shown["cause"], shown["trigger"], shown["nudges"]) == ("reaped", "spin", 1)
+    assert shown["verdict"] == "reap by user: it never ends"
+    assert shown["transcripts"]
+    assert shown["spend"]["sessions"] >= 2
+    assert "nowhere.txt" in shown["evidence"]
+    text = project.ok("body", "show", "ada")
+    assert "it never ends" in text
+    archive = tmp_path / "ada.tar.gz"
+    project.ok("body", "export", "ada", str(archive))
+    with tarfile.open(archive) as found:
+        names = found.getnames()
+    assert {"ada/body.json", "ada/body.txt", "ada/diff.patch"} <= set(names)
+    assert any(name.startswith("ada/transcripts/") for name in names)
+    project("body", "export", "ada", str(archive)).fails(2, "is there already")
+
+
+def test_the_dead_stay_until_they_are_buried_and_then_their_transcripts_go(project: Project, tmp_path: Path) -> None:
+    project.ok("spawn", "--name", "ada", "-m", playbook([{"say": "hello\n"}]))
+    project.until_idle("ada", 1)
+    project.ok("retire", "ada")
+    folder = Place(tmp_path).transcripts / "ada"
+    assert folder.is_dir()
+    assert project.ok("bury", "--older-than", "1d") == "nobody has been dead for so long\n"
+    project("bury", "--older-than", "soon").fails(2, "no length of time")
+    assert folder.is_dir()
+    until(lambda: project("body", "bury", "ada").code == 0)
+    until(lambda: not folder.exists())
+    assert "ada" not in project.ok("ps", "--all")
+    project("body", "bury", "ada").fails(3, "buried already")
+    project("spawn", "--name", "ada").fails(3, "never used twice")
+    assert json.loads(project.ok("bury", "--older-than", "0s", "--json")) == {"buried": []}
+
+
+def test_a_restart_gives_the_work_to_a_successor_and_a_drill_stops_anyone(project: Project) -> None:
+    stopped(project, "ada")
+    project("verdict", "ada", "restart", "--strategy", "revert").fails(3, "no checkpoints")
+    project("verdict", "ada", "restart", "--backend", "nonsense").fails(2, "nonsense")
+    project.ok("verdict", "ada", "restart", "-m", "Look before you leap.")
+    names = [each["name"] for each in json.loads(project.ok("ps", "--json"))["agents"]]
+    (successor,) = names
+    shown = json.loads(project.ok("body", "show", "ada", "--json"))
+    assert shown["successor"] == successor
+    project.ok("retire", successor)
+    project.ok("spawn", "--name", "bob", "-m", playbook([{"say": "hello\n"}]))
+    project.until_idle("bob", 1)
+    project("trigger", "fire", "bob", "--trigger", "nonsense", "--why", "x").fails(2)
+    project.ok("trigger", "fire", "bob", "--why", "a drill")
+    assert status(project, "bob") == "paused"
+    project.ok("verdict", "bob", "continue", "--for", "60")
+    assert status(project, "bob") == "ready"
+    project("trigger", "fire", "bob", "--why", "a drill").fails(3, "may go on")
+    project("trigger", "fire", "nobody", "--why", "a drill").fails(3, "no agent")
+
+
+def test_a_verdict_that_is_awaited_outlives_a_stop_and_the_policy_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "remuda.toml").write_text("[watch.verdict]\nseconds = 3.0\n")
+    project = repository(tmp_path)
+    project.ok("up", "-d")
+    try:
+        project.ok("spawn", "--name", "ada", "-m", playbook([{"say": "hello\n"}]))
+        project.until_idle("ada", 1)
+        project.ok("trigger", "fire", "ada", "--why", "a drill")
+        project.ok("down")
+        assert "a drill" in project.ok("loops")  # also without a runtime
+        project.ok("up", "-d")
+        until(lambda: status(project, "ada") == "reaped")
+        project.ok("down")
+        shown = json.loads(project.ok("body", "show", "ada", "--json"))
+        assert shown["verdict"] == "reap by remuda: user did not answer in time"
+        assert [each["type"] for each in events(project, "trigger_fired", "verdict_reached")] == [
+            "trigger_fired",
+            "verdict_reached",
+        ]
+    finally:
+        project("down")

@@ -1,0 +1,377 @@
+"""Each trigger, from its cause to the body: the watches on, the world told by the test."""
+
+import pytest
+
+from domain.drive import WORKER
+from domain.watched import Watched
+from remuda.domain.commands import ReportSessionEnded, SendMessage
+from remuda.domain.due import due
+from remuda.domain.effects import EndSession
+from remuda.domain.events import StatusChanged, TriggerFired
+from remuda.domain.failure import Failure
+from remuda.domain.lifecycle import DEAD, Status, TaskStatus
+from remuda.domain.state import Outcome, Sender
+from remuda.domain.task import Brief, NewTask, Refusal
+from remuda.domain.task_commands import (
+    AddTasks,
+    ApproveCommit,
+    AssignTask,
+    ReportAcceptance,
+    ReportImplementationComplete,
+    ReportMerged,
+    ReportMergeRefused,
+    ReportWorktreeReady,
+)
+from remuda.domain.trigger import Course, Trigger
+from remuda.domain.trigger_commands import GiveVerdict, ReportVerdictOverdue
+from remuda.domain.trigger_events import AgentNudged
+from remuda.views.body import Body, Remains, body, body_text, of_agent
+from remuda.views.loops import loops_text, open_loops
+from remuda.watch.changeset import Wrong
+from remuda.watch.gang import Wayward
+
+
+def remains(project: Watched, name: str = WORKER) -> Body:
+    return body(
+        project.agent(name),
+        of_agent(name, project.log),
+        project.state.tasks,
+        Remains(["the last it said"], ["a"], "+x"),
+    )
+
+
+def nobody_answers(project: Watched, name: str = WORKER) -> None:
+    sought = project.agent(name).sought
+    assert sought is not None
+    project.now = sought.until
+    project.do(ReportVerdictOverdue(name, project.epoch(name), sought.until))
+
+
+def fired(project: Watched) -> list[tuple[str, Trigger, str]]:
+    return [
+        (event.agent, event.trigger, event.rule)
+        for event in project.all(TriggerFired)
+        if isinstance(event, TriggerFired)
+    ]
+
+
+# --- spin ---
+
+
+def loops(project: Watched, times: int) -> None:
+    for _ in range(times):
+        project.uses(WORKER, "bash", '{"command": "mvn test"}', "mvn: command not found", ok=False)
+
+
+def test_an_agent_that_goes_in_circles_is_nudged_then_stopped_and_in_the_end_leaves_a_body() -> None:
+    project = Watched()
+    project.ready()
+    project.send("mend the build")
+    loops(project, 3)
+    assert len(list(project.all(AgentNudged))) == 1
+    assert project.agent().status is Status.READY
+    project.ended()
+    project.started()
+    project.answered()  # it has read the nudge
+    assert project.agent().turn.message.text == "mend the build"  # type: ignore[union-attr]
+    loops(project, 3)
+    assert fired(project) == [(WORKER, Trigger.SPIN, "cycle")]
+    assert project.agent().status is Status.PAUSED
+    nobody_answers(project)
+    assert project.agent().status is Status.REAPED
+    assert [effect for effect in due(project.agent()) if isinstance(effect, EndSession)]
+    shown = remains(project)
+    assert (shown.cause, shown.trigger, shown.rule, shown.nudges) == ("reaped", "spin", "cycle", 1)
+    assert "6 times in a row" in shown.evidence
+    assert shown.verdict == "reap by remuda: user did not answer in time"
+    assert shown.unread == ["user: mend the build"]
+    text = body_text(shown)
+    for word in ("cycle", "the last it said", "+x", "trigger_fired", "nudged", "verdict_reached"):
+        assert word in text
+
+
+def test_one_that_gets_on_after_the_nudge_is_left_alone() -> None:
+    project = Watched()
+    project.ready()
+    project.send("mend the build")
+    loops(project, 3)
+    project.ended()
+    project.started()
+    project.answered()
+    project.uses(WORKER, "Edit", '{"path": "pom.xml", "new": "x"}', "ok")
+    loops(project, 2)
+    assert fired(project) == []
+
+
+def test_new_words_of_the_user_begin_a_new_account() -> None:
+    project = Watched()
+    project.ready()
+    for _ in range(4):
+        project.send("run it again")
+        loops(project, 2)
+        project.answered()
+    assert list(project.all(AgentNudged)) == []
+
+
+# --- stall ---
+
+
+def silence(project: Watched) -> None:
+    project.do(ReportSessionEnded(WORKER, project.epoch(), "nothing for 900 s", -9, Failure.SILENT))
+
+
+def test_an_agent_that_falls_silent_again_in_a_fresh_session_is_stopped() -> None:
+    project = Watched()
+    project.ready()
+    project.send("do it")
+    silence(project)
+    assert fired(project) == []
+    project.started()
+    silence(project)
+    assert fired(project) == [(WORKER, Trigger.STALL, "silence")]
+    project.started()
+    assert project.agent().status is Status.PAUSED
+    nobody_answers(project)
+    assert (remains(project).cause, remains(project).trigger) == ("reaped", "stall")
+
+
+def test_a_crash_and_a_limit_are_no_stall() -> None:
+    project = Watched()
+    project.ready()
+    project.send("do it")
+    project.ended(code=1)
+    project.started()
+    project.limited()
+    assert fired(project) == []
+
+
+# --- changeset ---
+
+
+def holder(project: Watched, **brief: object) -> None:
+    project.ready()
+    project.do(AddTasks((NewTask(Brief("Parse dates", accept=("make test",), **brief)),), "user"))  # type: ignore[arg-type]
+    project.do(AssignTask("t1", WORKER, "user"))
+    project.do(ReportWorktreeReady("t1", project.state.tasks["t1"].attempt, "w/t1"))
+    at_it(project)
+
+
+def at_it(project: Watched) -> None:
+    """To the turn in which it works on its task."""
+    for _ in range(4):
+        if project.agent().turn is not None and project.agent().turn.message.about == "t1":  # type: ignore[union-attr]
+            return
+        session = project.agent().session
+        if session is not None and session.stage == "ending":
+            project.ended()
+        elif session is not None and session.stage == "requested":
+            project.started()
+
+
+def checked(project: Watched, tail: str, tree: str, files: tuple[str, ...] = (), *, ok: bool = False) -> None:
+    project.do(ReportImplementationComplete(WORKER, project.epoch(), "done"))
+    project.do(ReportAcceptance("t1", project.state.tasks["t1"].attempt, ok, f"c-{tree}", "e", tail, tree, files))
+    if project.agent().turn is not None:
+        project.answered()
+
+
+def test_checks_that_fail_in_the_same_way_over_and_over_are_beyond_repair() -> None:
+    project = Watched()
+    holder(project)
+    for number in range(3):
+        assert fired(project) == []
+        checked(project, f"FAILED test_dates in 0.{number}s", f"tree-{number}")
+    assert fired(project) == [(WORKER, Trigger.CHANGESET, "failures")]
+    assert project.agent().status is Status.PAUSED
+    project.do(GiveVerdict(WORKER, Course.REAP, "user"))
+    shown = remains(project)
+    assert (shown.cause, shown.trigger, shown.task) == ("reaped", "changeset", "t1")
+    assert shown.last_phase in ("implementing", "addressing_feedback")
+    assert project.state.tasks["t1"].status is TaskStatus.OPEN  # for somebody else
+
+
+def test_checks_that_fail_in_other_ways_are_progress() -> None:
+    project = Watched()
+    holder(project)
+    for number, name in enumerate(("dates", "times", "zones", "leaps")):
+        checked(project, f"FAILED test_{name}", f"tree-{number}")
+    assert fired(project) == []
+
+
+def test_what_was_taken_back_and_is_made_again_is_noticed() -> None:
+    project = Watched()
+    holder(project)
+    for tree, tail in (("one", "FAILED a"), ("two", "FAILED b"), ("one", "FAILED a")):
+        checked(project, tail, tree)
+    assert fired(project) == [(WORKER, Trigger.CHANGESET, "redone")]
+
+
+@pytest.mark.parametrize(
+    ("files", "rule"),
+    [
+        (("src/dates.py", "secrets.txt"), "outside"),
+        (("src/a.py", "src/b.py", "src/c.py", "src/d.py"), "size"),
+        (("src/dates.py", "src/deep/er.py"), None),
+    ],
+)
+def test_work_that_goes_where_it_was_not_meant_to_is_stopped(files: tuple[str, ...], rule: str | None) -> None:
+    project = Watched()
+    holder(project, paths=("src/*",))
+    checked(project, "fine", "one", files, ok=True)
+    assert fired(project) == ([(WORKER, Trigger.CHANGESET, rule)] if rule else [])
+
+
+def test_a_conflict_that_nobody_can_resolve_is_noticed() -> None:
+    project = Watched(wrong=Wrong(conflicts=2))
+    holder(project)
+    for number in range(2):
+        assert fired(project) == []
+        checked(project, "fine", f"tree-{number}", ok=True)
+        project.do(ApproveCommit("t1", unreviewed=True))
+        attempt = project.state.tasks["t1"].attempt
+        project.do(ReportMergeRefused("t1", attempt, Refusal.CONFLICT, "e", "both changed it"))
+        at_it(project)
+    assert fired(project) == [(WORKER, Trigger.CHANGESET, "conflict")]
+
+
+def test_a_persons_word_is_enough() -> None:
+    project = Watched()
+    project.ready()
+    project.fires(WORKER, Trigger.CHANGESET, "this is not what I asked for")
+    nobody_answers(project)
+    assert "this is not what I asked for" in remains(project).why
+
+
+# --- gang ---
+
+
+def tree_of_seven(**wayward: float) -> Watched:
+    """A head, two below it, and two below each of those."""
+    project = Watched(wayward=Wayward(**wayward))  # type: ignore[arg-type]
+    project.ready("crew", "head")
+    for left in ("a", "b"):
+        project.do_spawn("crew", left, "head")
+        for right in ("x", "y"):
+            project.do_spawn("worker", f"{left}-{right}", left)
+            project.send("go", f"{left}-{right}")
+    return project
+
+
+def test_where_half_of_a_gang_was_stopped_all_of_it_is_and_all_of_it_is_cut_and_each_leaves_a_body() -> None:
+    project = tree_of_seven()
+    members = [name for name in project.state.agents if name != "head"]
+    assert len(members) == 6
+    for name in ("a-x", "b-y"):
+        project.fires(name, Trigger.SPIN, "round and round")
+    assert all(trigger is not Trigger.GANG for _, trigger, _ in fired(project))
+    project.fires("a-y", Trigger.CHANGESET, "all wrong")
+    assert fired(project)[-1] == ("head", Trigger.GANG, "share")
+    assert {project.agent(name).status for name in ("head", *members)} == {Status.PAUSED}
+    assert "3 of the 6 below it were stopped" in project.agent("head").trigger.evidence  # type: ignore[union-attr]
+    nobody_answers(project, "head")
+    assert {project.agent(name).status for name in ("head", *members)} == {Status.REAPED}
+    deaths = [
+        event.agent for event in project.all(StatusChanged) if isinstance(event, StatusChanged) and event.now in DEAD
+    ]
+    assert deaths.index("head") == len(deaths) - 1  # nobody was left to wait for one that was dead
+    for name in ("head", *members):
+        shown = remains(project, name)
+        assert shown.cause == "reaped"
+        assert "gang" in shown.why
+        assert shown.timeline
+    assert not [
+        name
+        for name in members
+        if any(isinstance(each, EndSession) and each.gentle for each in due(project.agent(name)))
+    ]
+
+
+def test_a_gang_that_spends_without_an_accepted_change_is_stopped() -> None:
+    from remuda.domain.state import Usage
+
+    project = tree_of_seven(tokens=1000, least=0)
+    project.used(Usage(600, 300), 1, "a-x")
+    project.answered("a-x")
+    assert fired(project) == []
+    project.used(Usage(600, 300), 1, "b-x")
+    project.answered("b-x")
+    # The nearest head that is over the bound is stopped, not the whole tree.
+    assert fired(project) == [("head", Trigger.GANG, "spend")]
+
+
+def test_two_of_six_are_no_gang() -> None:
+    project = tree_of_seven()
+    project.fires("a-x")
+    project.fires("b-x")
+    assert {agent for agent, trigger, _ in fired(project) if trigger is Trigger.GANG} == set()
+
+
+# --- expire, hibernate, loops ---
+
+
+def merged(project: Watched) -> None:
+    checked(project, "fine", "one", ok=True)
+    project.do(ApproveCommit("t1", unreviewed=True))
+    project.do(ReportMerged("t1", project.state.tasks["t1"].attempt, "c1", "main"))
+
+
+def test_a_worker_whose_work_is_done_and_verified_expires() -> None:
+    project = Watched()
+    holder(project)
+    merged(project)
+    project.ended()
+    assert project.state.tasks["t1"].status is TaskStatus.DONE
+    assert project.agent().status is Status.RETIRED
+    assert "done and verified" in remains(project).why
+
+
+def test_a_lasting_role_hibernates_without_a_process_and_wakes_on_mail() -> None:
+    from remuda.domain.commands import SpawnAgent
+
+    project = Watched()
+    project.do(SpawnAgent("crew", "scripted", name=WORKER, works=True))
+    project.started()
+    project.do(AddTasks((NewTask(Brief("Parse dates")),), "user"))
+    project.do(AssignTask("t1", WORKER, "user"))
+    project.do(ReportWorktreeReady("t1", project.state.tasks["t1"].attempt, "w/t1"))
+    at_it(project)
+    merged(project)
+    assert project.agent().status is Status.HIBERNATING
+    project.ended()
+    assert due(project.agent()) == ()
+    project.do(SendMessage(WORKER, "m9", Sender.USER, "user", "once more"))
+    assert project.agent().status is Status.STARTING
+
+
+def test_one_with_mail_or_with_work_to_come_stays() -> None:
+    project = Watched()
+    holder(project)
+    project.do(AddTasks((NewTask(Brief("Another")),), "user"))
+    merged(project)
+    assert project.agent().status not in DEAD
+
+
+def test_no_open_loop_is_without_an_owner() -> None:
+    project = Watched()
+    assert open_loops(project.state.agents, project.state.tasks) == []
+    assert loops_text([], 0.0) == "no open loops\n"
+    holder(project)
+    project.do(AddTasks((NewTask(Brief("Nobody has it")),), "ghost"))
+    project.asks()
+    project.ready("crew", "boss")
+    project.do_spawn("worker", "lost", "boss")
+    project.send("hello", "lost")
+    project.fires("lost")
+    found = open_loops(project.state.agents, project.state.tasks)
+    assert {(loop.kind, loop.about, loop.owner) for loop in found} == {
+        ("task", "t1", WORKER),
+        ("task", "t2", "user"),
+        ("question", WORKER, "user"),
+        ("verdict", "lost", "boss"),
+    }
+    nobody_answers(project, "lost")
+    found = open_loops(project.state.agents, project.state.tasks)
+    assert ("mail", "lost", "boss") in {(loop.kind, loop.about, loop.owner) for loop in found}
+    assert all(loop.owner for loop in found)
+    assert "Nobody has it" in loops_text(found, project.now)
+    assert project.agent(WORKER).turn is None or project.answered(WORKER, Outcome.FAILED)

@@ -136,7 +136,7 @@ def targets() -> Iterator[dict[str, Target]]:
         starts: dict[str, tuple[list[str], dict[str, Any]]] = {
             "raw": (server, plain),
             "ours": (
-                [sys.executable, "-P", "-c", "from remuda.cli.gateway_serve import serve; serve()"],
+                [sys.executable, "-P", "-m", "remuda.cli.entry", "gateway", "serve"],
                 {**plain, "name": "echo__echo"},
             ),
             "fastmcp": ([str(peers), "-c", FASTMCP, *server], plain),

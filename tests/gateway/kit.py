@@ -60,6 +60,7 @@ class Player:
     def __init__(self, gateway: Gateway, *, refreshes: bool = True) -> None:
         self.heard: list[dict[str, Any]] = []
         self.raw: list[bytes] = []
+        self.dropped: list[Id] = []
         self.answers: dict[str, Any] = {}
         self.lists = 0
         self._refreshes = refreshes
@@ -120,6 +121,9 @@ class Player:
     def answer(self, to: Id, message: bytes) -> None:
         self.raw.append(message)
         self._waiting.pop(to).set_result(json.loads(message))
+
+    def drop(self, to: Id) -> None:
+        self.dropped.append(to)
 
     def refuse(self, to: Id | None, error: RpcError) -> None:
         assert to is not None

@@ -14,7 +14,7 @@ from mcp_types import TextContent
 
 from gateway.kit import CHILD
 
-START = (sys.executable, "-P", "-c", "from remuda.cli.gateway_serve import serve; serve()")
+START = (sys.executable, "-P", "-m", "remuda.cli.entry", "gateway", "serve")
 
 
 def write_settings(folder: Path, servers: Mapping[str, dict[str, Any]], **gateway: Any) -> Path:

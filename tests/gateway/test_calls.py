@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_a_call_that_the_client_cancels_is_cancelled_at_the_server(tmp_path: Pat
             await until(lambda: made.fleet.clock.uses["one"].flying == 1)
             player.send({"method": "notifications/cancelled", "params": {"requestId": "mine"}})
             await until(lambda: told.exists() and "notifications/cancelled" in told.read_text())
-            assert made.fleet.clock.uses["one"].flying == 0
+            assert (made.fleet.clock.uses["one"].flying, player.dropped) == (0, ["mine"])
             assert await player.say("one__echo", text="still here") == "still here"
 
     run(story())
@@ -134,14 +135,21 @@ def test_a_resource_that_two_servers_have_is_nobodys(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_result_that_is_too_long_goes_to_a_file_and_the_model_is_told_where(tmp_path: Path) -> None:
+def test_a_result_that_is_too_long_goes_to_a_file_and_can_be_read_in_parts(tmp_path: Path) -> None:
     async def story() -> None:
         async with table(tmp_path, {"one": child()}, gateway={"output_bytes": 5000}) as (_, player):
             assert await player.say("one__big", size=4000) == "x" * 4000
             said = await player.say("one__big", size=20_000_000)
             assert len(said) < 5000
-            path = Path(said.partition(" is in ")[2].partition(". It begins")[0])
-            kept.append(path)
+            assert '{"output": 1, "from": 2000}' in said
+            kept.append(Path(said.partition(" is in ")[2].partition(". To read on")[0]))
+            part = await player.say("call_tool", name="read_output", arguments={"output": 1, "from": 19_990_000})
+            assert part == "x" * 10_000
+            part = await player.say("call_tool", name="read_output", arguments={"output": 1, "from": 2000})
+            assert part.endswith("(19,978,000 characters follow, from 22000)")
+            bad: list[Any] = [{}, {"output": 2}, {"output": "../../etc/passwd"}, [], {"output": 1.5}]
+            for odd in bad:
+                assert "there is no output" in await player.say("call_tool", name="read_output", arguments=odd)
             assert await player.say("one__echo", text="unharmed") == "unharmed"
 
     kept: list[Path] = []

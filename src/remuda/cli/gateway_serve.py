@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 import uvloop
@@ -29,14 +30,21 @@ from remuda.runtime.serving import serving
 TOKEN = "REMUDA_GATEWAY_TOKEN"  # noqa: S105 - the name of the variable
 
 
+class Where(NamedTuple):
+    host: str
+    port: int
+    allow_host: tuple[str, ...] = ()
+
+
 @click.command()
 @click.option("--http", is_flag=True, help="Over streamable HTTP instead of stdin and stdout.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on.")
 @click.option("--port", default=0, help="With --http: the port; any free one unless said.")
+@click.option("--allow-host", multiple=True, help="With --http: a name by which clients may call this machine.")
 @click.option("--role", default="", help="What may be used is what agents of this role may use.")
 @click.option("--config", "given", type=click.Path(path_type=Path), help="The file of settings to use.")
 @click.option("--verbose", is_flag=True, help="Tell on stderr what happens.")
-def serve(http: bool, host: str, port: int, role: str, given: Path | None, verbose: bool) -> None:
+def serve(http: bool, role: str, given: Path | None, verbose: bool, **where: Any) -> None:
     """Serve the tool servers of the settings as one, to the MCP client that starts this.
 
     With --http any number of clients may come. They need the token of the variable REMUDA_GATEWAY_TOKEN; where that is
@@ -50,7 +58,7 @@ def serve(http: bool, host: str, port: int, role: str, given: Path | None, verbo
     configured = load_config(path)
     if role and role not in configured.gateway.roles:
         raise Invalid(f"gateway.roles.{role} is not in {path}", possible=sorted(configured.gateway.roles))
-    uvloop.run(_over_http(configured, role, host, port) if http else _over_stdio(configured, role))
+    uvloop.run(_over_http(configured, role, Where(**where)) if http else _over_stdio(configured, role))
 
 
 async def _over_stdio(configured: Configured, role: str) -> None:
@@ -61,7 +69,7 @@ async def _over_stdio(configured: Configured, role: str) -> None:
         await stdio.serve(gateway, stop=stop)
 
 
-async def _over_http(configured: Configured, role: str, host: str, port: int) -> None:
+async def _over_http(configured: Configured, role: str, where: Where) -> None:
     stop = _stopped()
     await asyncio.to_thread(sweep_orphans)
     token = os.environ.get(TOKEN, "") or secrets.token_urlsafe(24)
@@ -70,11 +78,12 @@ async def _over_http(configured: Configured, role: str, host: str, port: int) ->
         def door(given: str) -> Gateway | None:
             return gateway if hmac.compare_digest(given.encode(), token.encode()) else None
 
-        front = HttpFront(door, hosts=LOOPBACK | {host.lower()})
-        listening = _listen(host, port)
+        hosts = {where.host.lower(), *(name.lower() for name in where.allow_host)}
+        front = HttpFront(door, hosts=LOOPBACK | hosts)
+        listening = _listen(where.host, where.port)
         async with serving(Starlette(routes=list(front.routes())), listening):
-            bound = listening.getsockname()[1]
-            _banner(configured, gateway, f"http://{f'[{host}]' if ':' in host else host}:{bound}/mcp")
+            host = f"[{where.host}]" if ":" in where.host else where.host
+            _banner(configured, gateway, f"http://{host}:{listening.getsockname()[1]}/mcp")
             if not os.environ.get(TOKEN):
                 note(f"  token    {token}")
             await stop.wait()

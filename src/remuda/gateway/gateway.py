@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from remuda.domain.errors import RemudaError
-from remuda.gateway import metatools, policy
+from remuda.gateway import metatools, outputs, policy
 from remuda.gateway.choice import Candidate, Choose, Tier
 from remuda.gateway.fleet import Fleet
 from remuda.gateway.listing import Listed, shown, within
@@ -227,6 +227,10 @@ class Gateway:
         if "_meta" in call.parts:
             inner["_meta"] = call.parts["_meta"]
         onward = take_apart(together(inner))
+        if onward.name == outputs.READ:
+            wanted = msgspec.json.decode(onward.parts["arguments"])
+            wanted = wanted if isinstance(wanted, dict) else {}
+            return await asyncio.to_thread(self._routes.outputs.read, wanted.get("output"), wanted.get("from"))
         if onward.name in metatools.NAMES:
             return text_result(f"{onward.name} is called directly, not through {metatools.CALL}", error=True)
         return await self._routed(client, request, onward)

@@ -1,8 +1,6 @@
 """Requests and results on their way through: only what must be changed is, everything else keeps its bytes."""
 
 import json
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -11,7 +9,6 @@ from msgspec import Raw
 from remuda.mcp.eras import OURS
 from remuda.mcp.jsonrpc import EMPTY, INVALID_PARAMS, RpcError, members, raw, together
 
-EXCERPT = 2000  # characters of a result that is too long
 TURN_KEYS = ("x-codex-turn-metadata",)  # in which clients tell of their own turns
 
 
@@ -75,45 +72,32 @@ def turn_of(call: Call) -> str:
     return ""
 
 
-class _Block(msgspec.Struct):
+class Block(msgspec.Struct):
     type: str = ""
     text: str = ""
 
 
-class _Content(msgspec.Struct, rename="camel"):
-    content: list[_Block] = []
+class Content(msgspec.Struct, rename="camel"):
+    content: list[Block] = []
     is_error: bool = False
 
 
-_read_content = msgspec.json.Decoder(_Content).decode
+_read_content = msgspec.json.Decoder(Content).decode
 
 
 def failed(result: Raw) -> bool:
     """Whether a result says of itself that it is an error."""
     if b'"isError"' not in bytes(result):
         return False
-    try:
-        return _read_content(result).is_error
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return False
+    return content_of(result).is_error
 
 
-def spill(result: Raw, path: Path, what: str) -> Raw:
-    """The result goes to a file, and in its place stands how it begins and where it is. Blocks: call it in a thread."""
+def content_of(result: Raw) -> Content:
+    """What a result says, as far as it can be read."""
     try:
-        content = _read_content(result)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        content = _Content()
-    only_text = bool(content.content) and all(block.type == "text" for block in content.content)
-    text = "\n".join(block.text for block in content.content)
-    data = text.encode(errors="replace") if only_text else bytes(result)
-    path = path.with_suffix(".txt" if only_text else ".json")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
-    said = f"The result of {what} has {len(result):,} bytes, too many for here. All of it is in {path}."
-    begins = f"{said} It begins:\n\n{text[:EXCERPT]}" if text else said
-    return text_result(begins, error=content.is_error)
+        return _read_content(result)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Content()
 
 
 def text_result(text: str, *, error: bool = False) -> Raw:

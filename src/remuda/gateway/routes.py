@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import os
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +9,8 @@ import msgspec
 from msgspec import Raw
 
 from remuda.gateway.fleet import Fleet
-from remuda.gateway.passing import Call, spill, text_result
+from remuda.gateway.outputs import Outputs
+from remuda.gateway.passing import Call, text_result
 from remuda.mcp import Client
 from remuda.mcp.jsonrpc import METHOD_NOT_FOUND, Id, Notification, Request, RpcError, members, together
 
@@ -37,7 +37,7 @@ class Routes:
         self._fleet, self._clients = fleet, clients
         self._flights: dict[int, Flight] = {}
         self._numbers = itertools.count(1)
-        self._spilt = itertools.count(1)
+        self.outputs = Outputs(fleet.configured.state / "output")
 
     async def call(self, client: Client, request: Request, call: Call, server: str, tool: str) -> Raw:
         number = next(self._numbers)
@@ -53,8 +53,7 @@ class Routes:
             del self._flights[number]
         if len(answer) <= self._fleet.configured.gateway.output_bytes:
             return answer
-        path = self._fleet.configured.state / "output" / f"{os.getpid()}-{server}-{next(self._spilt)}"
-        return await asyncio.to_thread(spill, answer, path, f"{server}/{tool}")
+        return await asyncio.to_thread(self.outputs.keep, answer, f"{server}/{tool}")
 
     def progress(self, server: str, told: Notification) -> None:
         """To the client whose call it is, under the token that it gave."""

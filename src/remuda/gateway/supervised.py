@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 
 from remuda.agents import McpServer
 from remuda.domain.effects import StartSession
+from remuda.domain.errors import RemudaError
 from remuda.domain.events import SessionEnded, TurnEnded
 from remuda.effects.world import Loan
 from remuda.gateway.assembly import open_gateway
@@ -63,7 +64,11 @@ class Seats:
 
     def lend(self, effect: StartSession, token: str) -> Loan:
         """The address and a token that is good for as long as the session lives. Nothing where there are no servers."""
-        configured = load_config(self._runtime.place.settings)
+        try:
+            configured = load_config(self._runtime.place.settings)
+        except RemudaError as error:  # an agent without these tools is of more use than none
+            log.warning("%s gets no gateway: %s", effect.agent, error)
+            return Loan()
         if not configured.servers:
             return Loan()
         self.leave(effect.agent)  # what was lent to an earlier session of it, or to a try that failed

@@ -49,6 +49,9 @@ class Outlet(Protocol):
     def refuse(self, to: Id | None, error: RpcError) -> None:
         """Instead of a result. Without an id for what was no request at all."""
 
+    def drop(self, to: Id) -> None:
+        """The client no longer wants to know: nothing more is said about it."""
+
 
 class _Cancel(Struct, rename="camel"):
     request_id: Id | None = None
@@ -160,6 +163,9 @@ class Conversation:
             answer = await self._answer(asked)
             if who is not None:
                 answer = eras.stamped(asked.method, answer)
+        except asyncio.CancelledError:
+            self._outlet.drop(asked.id)
+            raise
         except RpcError as error:
             self._outlet.refuse(asked.id, error)
         except RemudaError as error:

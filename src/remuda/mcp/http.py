@@ -52,6 +52,10 @@ class Session:
         if to is not None:
             self.answer(to, failure(to, error.body))
 
+    def drop(self, to: Id) -> None:
+        if stream := self.open.get(to):
+            stream.drop(to)
+
     async def close(self) -> None:
         for stream in (*self.open.values(), *([self.aside] if self.aside else [])):
             stream.put(None)

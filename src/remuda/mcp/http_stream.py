@@ -59,6 +59,9 @@ class Stream:
     def refuse(self, to: Id | None, error: RpcError) -> None:
         self.put(Said(failure(to, error.body), last=True, status=_STATUS.get(error.code, 200)))
 
+    def drop(self, to: Id) -> None:  # noqa: ARG002
+        self.put(Said(b"", last=True, status=202))
+
 
 async def respond(request: Request, stream: Stream, done: Callable[[], Awaitable[None]]) -> Response:
     """The response that fits what is said. `done` is called once, when all is said or nobody listens any more."""

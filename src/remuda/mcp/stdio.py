@@ -67,6 +67,9 @@ class _Output(asyncio.BaseProtocol):
     def refuse(self, to: Id | None, error: RpcError) -> None:
         self._write(failure(to, error.body))
 
+    def drop(self, to: Id) -> None:
+        """Nothing is owed."""
+
     def _write(self, message: bytes) -> None:
         # What is said in one go of the loop is written in one: a write costs more than all that led to it.
         if not self._waiting:

@@ -6,7 +6,7 @@ WORKERS ?= 4
 ONLY ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agents sandbox demo test live quick check format bench docs lock clean
+.PHONY: help setup agents servers sandbox demo test live quick check format bench docs lock clean
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,11 @@ agents: setup .agents/.ready ## Install the real coding agents that the live tes
 .agents/.ready: agents/install agents/requirements.lock agents/package-lock.json
 	@agents/install $(PYTHON)
 
+servers: setup .tool_servers/.ready ## Install the real tool servers that the live tests put behind the gateway
+
+.tool_servers/.ready: agents/tool_servers/install agents/tool_servers/requirements.lock agents/tool_servers/package-lock.json
+	@agents/tool_servers/install $(PYTHON)
+
 demo: setup ## Run the demo: scripted agents, a hard kill in the middle, and a report
 	@$(BIN)/remuda demo
 
@@ -33,11 +38,11 @@ sandbox: ## Install bubblewrap for the tests of the sandbox, where apt and root 
 	@command -v bwrap >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null \
 		|| apt-get install -y -qq bubblewrap >/dev/null 2>&1 || true
 
-test: check sandbox agents ## Check, then run the whole test suite, the live tests with no network but loopback
+test: check sandbox agents servers ## Check, then run the whole test suite, the live tests with no network but loopback
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not live" --cov=remuda.domain --cov-branch --cov-fail-under=100 --cov-report=term:skip-covered
 	agents/loopback $(BIN)/python -m pytest -n 2 -m live
 
-live: agents ## Run only the tests that drive real coding agents: make live [ONLY=goose]
+live: agents servers ## Run only the tests that drive real coding agents: make live [ONLY=goose]
 	agents/loopback $(BIN)/python -m pytest -n 2 -m live -k "$(ONLY)"
 
 quick: setup ## Run the tests that take seconds
@@ -62,7 +67,9 @@ docs: setup ## Redraw the parts of docs/ that come from the tables
 lock: ## Resolve the dependencies anew, those of the live tests too (needs uv and npm)
 	uv pip compile --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml --output-file requirements.lock
 	uv pip compile --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header agents/requirements.in --output-file agents/requirements.lock
+	uv pip compile --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header agents/tool_servers/requirements.in --output-file agents/tool_servers/requirements.lock
+	cd agents/tool_servers && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
 	cd agents && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
 
 clean: ## Remove what the targets above made
-	rm -rf .venv .agents .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf .venv .agents .tool_servers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

@@ -1,6 +1,7 @@
 """Servers made with the official SDK behind the gateway, over each transport: an independent judge of our client."""
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -125,6 +126,8 @@ def test_whatever_a_server_elsewhere_answers_its_fault_is_told(
             await reader.readuntil(b"\r\n\r\n")
             writer.write(response)
             writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
         listening = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = listening.sockets[0].getsockname()[1]
@@ -140,16 +143,23 @@ def test_whatever_a_server_elsewhere_answers_its_fault_is_told(
 
 def test_a_stream_that_sends_us_elsewhere_is_not_followed(tmp_path: Path) -> None:
     async def story() -> None:
+        hung_up = asyncio.Event()
+
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
             head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
             writer.write(head + b"event: endpoint\ndata: http://evil.example/messages\n\n")
+            await reader.read()  # until we hang up
+            writer.close()
+            await writer.wait_closed()
+            hung_up.set()
 
         listening = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = listening.sockets[0].getsockname()[1]
         odd = ServerSettings(url=f"http://127.0.0.1:{port}/sse", transport="sse", start_seconds=5.0)
         async with listening, table(tmp_path, {"odd": odd}) as (_, player):
             assert "evil.example, which is not it" in await player.say("activate", server="odd")
+            await asyncio.wait_for(hung_up.wait(), 20)
 
     run(story())
 

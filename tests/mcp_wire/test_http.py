@@ -190,6 +190,6 @@ def test_whoever_listens_when_the_front_closes_is_let_go_and_left_once() -> None
             (answer, heard) = await asyncio.gather(listening, aside)
             assert b"acknowledged" in answer.body
             assert heard.status == 200
-            assert desk.clients == []
+            assert (desk.clients, desk.gone) == ([], 2)
 
     run(story())

@@ -21,6 +21,7 @@ class ToolDesk:
         self.heard: list[str] = []
         self.waiting = 0
         self.cancelled = 0
+        self.gone = 0
 
     def offer(self, who: Who) -> Offer:
         return Offer("desk", "1", {"tools": {"listChanged": True}}, instructions=f"hello {who.name}")
@@ -69,6 +70,7 @@ class ToolDesk:
         self.clients.append(client)
 
     def left(self, client: Client) -> None:
+        self.gone += 1
         self.clients.remove(client)
 
     def change(self) -> None:

@@ -173,3 +173,23 @@ def test_a_full_house_makes_room_by_forgetting_the_session_that_was_idle_longest
             assert answers == [404, 200, 200]
 
     run(story())
+
+
+def test_whoever_listens_when_the_front_closes_is_let_go_and_left_once() -> None:
+    async def story() -> None:
+        desk = ToolDesk()
+        async with site(desk) as served:
+            meta = {eras.VERSION: "2026-07-28", eras.CAPABILITIES: {}}
+            listen = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen"}
+            listen["params"] = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+            listening = asyncio.ensure_future(served.post(listen, MCP_Protocol_Version="2026-07-28"))
+            name = await begin(served)
+            aside = asyncio.ensure_future(served.ask("GET", Mcp_Session_Id=name))
+            await until(lambda: len(desk.clients) == 2 and served.front._sessions[name].aside is not None)
+            await served.front.close()
+            (answer, heard) = await asyncio.gather(listening, aside)
+            assert b"acknowledged" in answer.body
+            assert heard.status == 200
+            assert (desk.clients, desk.gone) == ([], 2)
+
+    run(story())

@@ -1,9 +1,12 @@
 """The front on stdin and stdout, as a real child process."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from mcp_wire.test_http import HELLO, LIST
 from remuda.mcp.jsonrpc import INVALID_REQUEST, PARSE_ERROR
@@ -56,3 +59,17 @@ uvloop.run(d.serve(Loud()))
 """
     (answer,) = exchange(told(HELLO), code=code)
     assert answer["id"] == 0
+
+
+@pytest.mark.parametrize("source", ["a file", os.devnull])
+def test_stdin_and_stdout_need_not_be_pipes(tmp_path: Path, source: str) -> None:
+    given, taken = tmp_path / "in", tmp_path / "out"
+    given.write_bytes(told(HELLO) + b"\n")
+    program = [sys.executable, "-m", "mcp_wire.desk"]
+    with (given if source == "a file" else Path(source)).open("rb") as stdin, taken.open("wb") as stdout:
+        done = subprocess.run(
+            program, stdin=stdin, stdout=stdout, env={"PYTHONPATH": str(TESTS)}, timeout=60, check=False
+        )
+    assert done.returncode == 0
+    answers = [json.loads(line)["id"] for line in taken.read_bytes().splitlines()]
+    assert answers == ([0] if source == "a file" else [])

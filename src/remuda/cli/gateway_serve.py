@@ -39,7 +39,9 @@ class Where(NamedTuple):
 @click.command()
 @click.option("--http", is_flag=True, help="Over streamable HTTP instead of stdin and stdout.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on.")
-@click.option("--port", default=0, help="With --http: the port; any free one unless said.")
+@click.option(
+    "--port", default=0, type=click.IntRange(0, 65535), help="With --http: the port; any free one unless said."
+)
 @click.option("--allow-host", multiple=True, help="With --http: a name by which clients may call this machine.")
 @click.option("--role", default="", help="What may be used is what agents of this role may use.")
 @click.option("--config", "given", type=click.Path(path_type=Path), help="The file of settings to use.")

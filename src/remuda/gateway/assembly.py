@@ -29,7 +29,7 @@ async def open_gateway(
     fleet = Fleet(configured, counting=counting, mark=mark, note=ledger.note)
     remember(fleet)
     gateway = Gateway(fleet, Chooser(), role=role)
-    gateway.listing = ledger.books.list
+    gateway.listing = ledger.listed
     async with ledger.keeping():
         watching = asyncio.create_task(reload(fleet))
         try:

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -23,7 +24,7 @@ log = logging.getLogger("remuda.gateway")
 
 WRITE_EVERY = 1.0  # seconds
 LONGEST_LOG = 4 << 20
-MOST_WAITING = 10_000  # events; beyond that a disk that is stuck loses some, and not us our memory
+MOST_WAITING = 10_000  # events; beyond that a disk that is stuck costs some of them, and not us our memory
 
 
 class Ledger:
@@ -32,13 +33,26 @@ class Ledger:
         self._state = state
         self._name = name or str(os.getpid())
         self._waiting: list[tuple[float, GatewayEvent]] = []
+        self._unwritten: deque[tuple[float, GatewayEvent]] = deque(maxlen=MOST_WAITING)
 
     def note(self, event: GatewayEvent) -> None:
-        self.books.add(event)
+        """In the way of every call, so it does next to nothing; the rest is done when the books are looked at."""
+        self._waiting.append((time.time(), event))
         if not isinstance(event, ServerCalled):
             log.info("%s", in_words(event))
-        if len(self._waiting) < MOST_WAITING:
-            self._waiting.append((time.time(), event))
+        if len(self._waiting) > MOST_WAITING:
+            self._settle()
+
+    def listed(self, tokens: int) -> None:
+        """What the clients see from now on; whatever happened before happened with the old list."""
+        self._settle()
+        self.books.list(tokens)
+
+    def _settle(self) -> None:
+        happened, self._waiting = self._waiting, []
+        for at, event in happened:
+            self.books.add(event)
+            self._unwritten.append((at, event))
 
     @asynccontextmanager
     async def keeping(self) -> AsyncIterator[None]:
@@ -48,22 +62,28 @@ class Ledger:
         finally:
             writing.cancel()
             await asyncio.gather(writing, return_exceptions=True)
-            await asyncio.to_thread(self._write, "last")
+            self._settle()
+            await self._flush("last")
 
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(WRITE_EVERY)
-            if self._waiting:
-                await asyncio.to_thread(self._write, self._name)
+            self._settle()
+            if self._unwritten:
+                await self._flush(self._name)
 
-    def _write(self, name: str) -> None:
+    async def _flush(self, name: str) -> None:
+        happened = list(self._unwritten)
+        self._unwritten.clear()
+        await asyncio.to_thread(self._write, name, msgspec.json.encode(to_json(self.books)), happened)
+
+    def _write(self, name: str, books: bytes, happened: list[tuple[float, GatewayEvent]]) -> None:
         """A disk that cannot be written costs the statistics, and not the calls."""
-        happened, self._waiting = self._waiting, []
         stats = self._state / "stats"
         try:
             stats.mkdir(mode=0o700, parents=True, exist_ok=True)
             beside = stats / f"{self._name}.tmp"
-            beside.write_bytes(msgspec.json.encode(to_json(self.books)))
+            beside.write_bytes(books)
             beside.replace(stats / f"{name}.json")
             if name != self._name:
                 (stats / f"{self._name}.json").unlink(missing_ok=True)

@@ -19,11 +19,12 @@ class Profile(NamedTuple):
 
 
 # By how the client's own name begins. Measured: Claude Code 2.1 and OpenCode 1.18 are a request late without the
-# barrier, Gemini 0.61 one or two; Codex 0.166 never asks again.
+# barrier; Gemini 0.61 asks again, but over ACP its model sees the new tools with the next prompt and no sooner;
+# Codex 0.166 never asks again.
 PROFILES: dict[str, Profile] = {
     "claude": Profile(Mode.STABLE, refreshes=True),
     "opencode": Profile(Mode.STABLE, refreshes=True),
-    "gemini": Profile(Mode.STABLE, refreshes=True),
+    "gemini": Profile(Mode.STABLE, refreshes=False),
     "codex": Profile(Mode.SEARCH, refreshes=False),
 }
 UNKNOWN = Profile(Mode.STABLE, refreshes=True)  # whether it does is found out at the first barrier

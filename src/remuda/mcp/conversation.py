@@ -99,7 +99,9 @@ class Conversation:
             task.cancel()
 
     async def close(self) -> None:
-        """The client is gone: stop all that was done for it."""
+        """The client is gone: stop all that was done for it. Who says so a second time says nothing new."""
+        if self._over.is_set():
+            return
         self._over.set()
         for waiting in self._asked.values():
             if not waiting.done():

@@ -2,14 +2,18 @@
 
 import asyncio
 import os
-from typing import Any, BinaryIO, cast
+import stat
+import threading
+from contextlib import suppress
+from typing import Any, NamedTuple, cast
 
-from remuda.domain.errors import EffectFailed
 from remuda.mcp import Desk
 from remuda.mcp.conversation import Conversation
 from remuda.mcp.jsonrpc import INVALID_REQUEST, Id, RpcError, decode, failure
 
 LONGEST_LINE = 16 << 20
+CHUNK = 1 << 16
+LAST_WORDS = 2.0  # seconds to write what was said last
 LONGEST_BACKLOG = 256 << 20  # bytes that may wait for a client which does not read them
 
 
@@ -91,13 +95,13 @@ async def serve(desk: Desk, *, stop: asyncio.Event | None = None) -> None:
     loop = asyncio.get_running_loop()
     outgoing = _Output()
     # The descriptors are taken for ourselves: a stray `print` goes to stderr and does not break the protocol.
-    read_end, write_end = _own(0, os.open(os.devnull, os.O_RDONLY), "rb"), _own(1, os.dup(2), "wb")
-    try:
-        transport, _ = await loop.connect_write_pipe(lambda: outgoing, write_end)
-        conversation = Conversation(desk, outgoing)
-        reading, incoming = await loop.connect_read_pipe(lambda: _Input(conversation, outgoing), read_end)
-    except (ValueError, OSError) as error:
-        raise EffectFailed(f"stdin and stdout must be pipes that an MCP client holds: {error}") from error
+    read_end, write_end = _own(0, os.open(os.devnull, os.O_RDONLY)), _own(1, os.dup(2))
+    pumped_in, pumped_out = _pump_in(read_end), _pump_out(write_end)
+    transport, _ = await loop.connect_write_pipe(lambda: outgoing, os.fdopen(pumped_out.end, "wb", buffering=0))
+    conversation = Conversation(desk, outgoing)
+    reading, incoming = await loop.connect_read_pipe(
+        lambda: _Input(conversation, outgoing), os.fdopen(pumped_in.end, "rb", buffering=0)
+    )
     stopping = asyncio.ensure_future((stop or asyncio.Event()).wait())
     either: set[asyncio.Future[Any]] = {incoming.closed, stopping}
     try:
@@ -108,11 +112,56 @@ async def serve(desk: Desk, *, stop: asyncio.Event | None = None) -> None:
         await conversation.close()
         outgoing.flush()
         transport.close()
+        await pumped_out.drained()
 
 
-def _own(number: int, instead: int, mode: str) -> BinaryIO:
+def _own(number: int, instead: int) -> int:
     """Our own copy of a standard descriptor, with something else in its place."""
     own = os.dup(number)
     os.dup2(instead, number)
     os.close(instead)
-    return cast(BinaryIO, os.fdopen(own, mode, buffering=0))
+    return own
+
+
+class _Pump(NamedTuple):
+    """The end of a pipe, and the thread that carries what passes through it, where one is needed."""
+
+    end: int
+    thread: threading.Thread | None = None
+
+    async def drained(self) -> None:
+        if self.thread is not None:
+            await asyncio.to_thread(self.thread.join, LAST_WORDS)
+
+
+def _pump_in(own: int) -> _Pump:
+    if _is_pipe(own):
+        return _Pump(own)
+    taken, given = os.pipe()
+    return _Pump(taken, _carry(own, given))
+
+
+def _pump_out(own: int) -> _Pump:
+    if _is_pipe(own):
+        return _Pump(own)
+    taken, given = os.pipe()
+    return _Pump(given, _carry(taken, own))
+
+
+def _is_pipe(number: int) -> bool:
+    """An event loop can wait for these. A file or /dev/null is always ready, which libuv takes for a bug of ours."""
+    mode = os.fstat(number).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _carry(source: int, target: int) -> threading.Thread:
+    def carry() -> None:
+        reading, writing = os.fdopen(source, "rb", buffering=0), os.fdopen(target, "wb")
+        with suppress(OSError), reading, writing:
+            while data := reading.read(CHUNK):
+                writing.write(data)
+                writing.flush()
+
+    thread = threading.Thread(target=carry, name="remuda-stdio", daemon=True)
+    thread.start()
+    return thread

@@ -4,11 +4,12 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from remuda.gateway.supervised import serve_gateway
+from remuda.meter.serve import serve_meter
 from remuda.runtime.compose import open_runtime
 from remuda.runtime.runtime import Runtime
 from remuda.tools_server.serve import serve_tools
 
-BESIDE = (serve_tools, serve_gateway)
+BESIDE = (serve_tools, serve_meter, serve_gateway)
 
 
 def open_project(folder: Path) -> AbstractAsyncContextManager[Runtime]:

@@ -20,6 +20,7 @@ from remuda.domain.failure import Failure
         ("API key not valid. Please pass a valid API key.", Failure.NOT_LOGGED_IN),
         ("Error: You are not logged in", Failure.NOT_LOGGED_IN),
         ("API Error: 529 try later", Failure.OVERLOADED),
+        ('Internal error {"details":"401 no such key"}', Failure.NOT_LOGGED_IN),
         ("The model is currently overloaded", Failure.OVERLOADED),
         ("You exceeded your current quota", Failure.RATE_LIMITED),
         ("connect ECONNREFUSED: connection refused", Failure.MODEL_ERROR),
@@ -47,6 +48,10 @@ def test_words_tell_the_kind_where_nothing_else_does(text: str, failure: Failure
 )
 def test_a_code_or_a_name_is_believed_before_words(code: int, name: str, failure: Failure) -> None:
     assert cause("something went wrong", code=code, name=name).failure is failure
+
+
+def test_a_code_that_only_says_that_it_failed_leaves_it_to_the_words() -> None:
+    assert cause('Internal error {"details":"401 no"}', code=-32603).failure is Failure.NOT_LOGGED_IN
 
 
 def test_a_full_context_is_told_apart_though_it_comes_with_the_code_of_any_bad_request() -> None:

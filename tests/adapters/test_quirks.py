@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-from remuda.agents import ModelCall, ToolCall, TurnResult, Update
+from remuda.agents import ModelCall, Retry, ToolCall, TurnResult, Update
 from remuda.agents.acp_reading import SILENCE, Reading
 from remuda.agents.jsonrpc import Notice, Request, RpcError, RpcResult, decode
 from remuda.agents.quirks import COPILOT, CUSTOM, GEMINI, GOOSE, OPENCODE, PI, PLAIN, QWEN, Counting, Quirks
@@ -215,3 +215,15 @@ def test_a_failure_told_in_our_own_words_is_taken_at_its_word(
     error = RpcError(1, -32603, "too many requests", Raw(json.dumps({"remuda/failure": data}).encode()))
     result = Reading().failed(error)
     assert (result.outcome, result.failure, result.retry_after) == (Outcome.FAILED, failure, retry_after)
+
+
+def test_that_a_call_is_tried_again_is_no_word_of_the_models_so_a_turn_with_nothing_else_has_failed() -> None:
+    reading = Reading(PI)
+    reading.begin_turn()
+    told = says(reading, "Retrying (attempt 2/3, waiting 4s)...")
+    assert told == [Retry(2, Failure.MODEL_ERROR, "Retrying (attempt 2/3, waiting 4s)...", 4.0)]
+    assert says(reading, "Retry finished, resuming.") == []
+    assert end(reading)[0].failure is Failure.MODEL_ERROR
+    reading.begin_turn()
+    assert says(reading, "Retrying (attempt 2/3, waiting 4s)... is what it said") != []
+    assert end(reading)[0].outcome is Outcome.COMPLETED

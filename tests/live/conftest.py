@@ -4,12 +4,13 @@ import pytest
 
 from live.kit import NAMES
 from live.native_kit import NOT_TESTED, find_cli
+from remuda.agents.catalog import CATALOG
 
 
 @pytest.fixture(params=NAMES)
 def name(request: pytest.FixtureRequest) -> str:
     agent = str(request.param)
-    find_cli(agent)
+    find_cli(CATALOG[agent].program)
     return agent
 
 

@@ -20,7 +20,7 @@ from remuda.scripted_model.clients import CLIENTS, Client, pointed
 
 PINGER = McpServer("pinger", (sys.executable, "-I", "-S", str(Path(__file__).parent / "ping_server.py")))
 WITHIN = 300.0  # seconds for one story; on an idle machine the longest takes a tenth of it
-NAMES = tuple(name for name in ("claude", "codex", "opencode", "goose", "gemini") if name in CATALOG)
+NAMES = ("claude", "codex", "opencode", "goose", "gemini", "qwen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,59 @@ EXTRA: Mapping[str, Extra] = {
     "goose": Extra(env={"GOOSE_PROVIDER_SKIP_BACKOFF": "true"}),
     "gemini": Extra(settings={"general": {"maxAttempts": 2, "enableAutoUpdate": False}}),
 }
+
+
+_PI_MODEL = {
+    "id": "scripted",
+    "name": "scripted",
+    "reasoning": False,
+    "input": ["text"],
+    "contextWindow": 200_000,
+    "maxTokens": 8_192,
+    "cost": {"input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0},
+}
+_PI_PROVIDER = {"baseUrl": "{url}/v1", "api": "openai-completions", "apiKey": "dummy", "models": [_PI_MODEL]}
+
+# Those that are pointed at the scripted model in these tests only.
+MORE: tuple[Client, ...] = (
+    Client(
+        name="qwen",
+        api="chat",
+        argv=(),
+        env={"OPENAI_API_KEY": "dummy", "OPENAI_BASE_URL": "{url}/v1", "OPENAI_MODEL": "scripted"},
+        files={
+            ".qwen/settings.json": json.dumps(
+                {
+                    **json.loads(CATALOG["qwen"].files[".qwen/settings.json"]),
+                    "model": {"generationConfig": {"maxRetries": 1}},
+                }
+            )
+        },
+    ),
+    Client(
+        name="copilot",
+        api="chat",
+        argv=(),
+        env={
+            "COPILOT_OFFLINE": "true",
+            "COPILOT_PROVIDER_BASE_URL": "{url}/v1",
+            "COPILOT_PROVIDER_API_KEY": "dummy",
+            "COPILOT_MODEL": "scripted",
+        },
+    ),
+    Client(
+        name="pi",
+        api="chat",
+        argv=(),
+        env={"PI_OFFLINE": "1"},
+        files={
+            ".pi/agent/models.json": json.dumps({"providers": {"scripted": _PI_PROVIDER}}),
+            ".pi/agent/settings.json": json.dumps(
+                {"defaultProvider": "scripted", "defaultModel": "scripted", "quietStartup": True}
+            ),
+        },
+    ),
+)
 
 
 def script(*steps: Mapping[str, object]) -> str:
@@ -52,7 +105,7 @@ class Stage:
         self.mark = fresh_mark()
         self._folder = folder
         self._extra = EXTRA.get(name, Extra())
-        self._client = pointed(next(each for each in CLIENTS if each.name == name), model.url)
+        self._client = pointed(next(each for each in (*CLIENTS, *MORE) if each.name == name), model.url)
         self.work.mkdir(parents=True, exist_ok=True)
         _furnish(self.home, self._client, self._extra)
 
@@ -67,7 +120,7 @@ class Stage:
             **self._extra.env,
             **{f"XDG_{each.upper()}_HOME": str(self.home / f".{each}") for each in places},
             "HOME": str(self.home),
-            "PATH": os.pathsep.join((str(find_cli(self.name).parent), os.environ["PATH"])),
+            "PATH": os.pathsep.join((str(find_cli(CATALOG[self.name].program).parent), os.environ["PATH"])),
         }
         return replace(Launch("ada", 1, self.name, self.work, self.mark, env), **fields)
 

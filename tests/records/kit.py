@@ -79,13 +79,11 @@ def record(
     return made
 
 
-def ground(folder: Path, objects: Objects, trusted: Mapping[str, str] | None = None) -> Ground:
-    return Ground(folder, objects, read_history(folder), is_shallow(folder), trusted)
-
-
 def verified(folder: Path, trusted: Mapping[str, str] | None = None) -> list[Verified]:
     with Objects(folder) as objects:
-        return [verify(ground(folder, objects, trusted), each) for each in marked(folder, objects)]
+        turns = marked(folder, objects)
+        ground = Ground(folder, objects, read_history(folder, turns), is_shallow(folder), trusted)
+        return [verify(ground, each) for each in turns]
 
 
 def all_valid(folder: Path) -> int:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from records.kit import IDENTITY, all_valid, git, record, repository, verified
+from records.kit import IDENTITY, all_valid, git, record, repository, verified, write
 from remuda.records.begin import Asked, begin, end
 from remuda.records.journal import open_turns
 from remuda.records.keeping import Keeping
@@ -80,8 +80,8 @@ def test_with_the_id_in_their_names_records_of_two_clones_merge_without_a_confli
     ada, bob = tmp_path / "ada", tmp_path / "bob"
     for clone in (ada, bob):
         git(tmp_path, "clone", "-q", str(origin), str(clone))
-    record(ada, lambda _: (ada / "a").write_text("a\n"), keeping=keeping)  # type: ignore[arg-type, return-value]
-    record(bob, lambda _: (bob / "b").write_text("b\n"), keeping=keeping)  # type: ignore[arg-type, return-value]
+    record(ada, lambda _: write(ada, "a", "a\n"), keeping=keeping)
+    record(bob, lambda _: write(bob, "b", "b\n"), keeping=keeping)
     git(ada, "fetch", "-q", str(bob), "main:theirs", "refs/turns/*:refs/turns/*")
     git(ada, "merge", "-q", "--no-edit", "theirs")
     names = [path.name for path in (ada / "ai/agentic-pipeline/turns").iterdir()]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
-from securesystemslib.signer import SSlibKey
+from securesystemslib.signer._key import SSlibKey
 
 from records.kit import all_valid, git, key_pair, record, repository, verified, write
 from remuda.records.keeping import Keeping
@@ -77,7 +77,10 @@ def with_mode(path: str, mode: str) -> Callable[[Files], None]:
 
 
 def without(path: str) -> Callable[[Files], None]:
-    return lambda files: files.pop(path) and None
+    def change(files: Files) -> None:
+        del files[path]
+
+    return change
 
 
 def add(path: str) -> Callable[[Files], None]:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from remuda.domain.commands import SpawnAgent
-from remuda.domain.events import Recorded
+from remuda.domain.events import Recorded, TurnEnded
 from remuda.runtime.compose import open_runtime
+from remuda.runtime.ids import new_id
 from remuda.runtime.place import make_place
 from remuda.runtime.runtime import Runtime
+from remuda.store import follow
 from remuda.tools_server.serve import serve_tools
 
 WITHIN = 30.0
@@ -26,10 +28,12 @@ class House(NamedTuple):
 
     async def call(self, agent: str, tool: str, **arguments: Any) -> str:
         """Let an agent call a tool in a turn of its own; what it was answered."""
-        before = self.runtime.agent(agent).turns
         step = {"call": {"name": tool, "arguments": arguments}}
-        await self.runtime.send(agent, f"playbook: {json.dumps([step])}")
-        await self.until(lambda: self.runtime.agent(agent).turns > before)
+        order = new_id()  # and the message's id: the agent may have other mail
+        await self.runtime.send(agent, f"playbook: {json.dumps([step])}", order=order)
+        async for record in follow(self.runtime.store, 0):
+            if isinstance(record.event, TurnEnded) and record.event.message_id == order:
+                break
         lines = self.runtime.lines(agent, 100)
         start = max(at for at, line in enumerate(lines) if f"{tool}: " in line)
         return "\n".join(lines[start:]).split(f"{tool}: ", 1)[1]

@@ -3,6 +3,7 @@
 Pure. Feed a `Reading` the agent's messages in order.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw, Struct, field
 
-from remuda.agents import ModelCall, Text, Thought, ToolCall, TurnResult, Update
+from remuda.agents import ModelCall, Retry, Text, Thought, ToolCall, TurnResult, Update
 from remuda.agents.acp_codec import NOTHING, as_text, lenient
 from remuda.agents.acp_tally import Answer, Cost, Tally, Tokens
 from remuda.agents.books import Kept
@@ -272,6 +273,8 @@ class Reading:
 
     def _message(self, change: _Message) -> Sequence[Update]:
         text = change.content.text
+        if self._quirks.retries and (retry := self._quirks.retries.fullmatch(text)):
+            return [_retry(retry)] if retry["attempt"] else []
         counted = [self._counted(change.meta.usage)] if change.meta and change.meta.usage else []
         if text and not self._hear_complaint(text):
             self._lively = True
@@ -312,6 +315,10 @@ class Reading:
         self.tally.note(change.used, change.size, change.cost)
         if change.accumulated_input_tokens is not None:
             self.tally.total(Tokens(change.accumulated_input_tokens, change.accumulated_output_tokens))
+
+
+def _retry(told: re.Match[str]) -> Retry:
+    return Retry(int(told["attempt"]), Failure.MODEL_ERROR, told[0], float(told["seconds"]))
 
 
 def _change(params: Raw) -> _Change | None:

@@ -78,7 +78,17 @@ _GEMINI_SETTINGS = """\
   "telemetry": {"enabled": false}
 }
 """
-_QWEN_SETTINGS = _GEMINI_SETTINGS.replace("gemini-api-key", "openai")
+_QWEN_SETTINGS = """\
+{
+  "security": {"auth": {"selectedType": "openai"}},
+  "general": {"enableAutoUpdate": false},
+  "privacy": {"usageStatisticsEnabled": false},
+  "telemetry": {"enabled": false},
+  "ui": {"enableFollowupSuggestions": false},
+  "memory": {"enableManagedAutoMemory": false, "enableManagedAutoDream": false},
+  "tools": {"toolSearch": {"enabled": false}}
+}
+"""  # else it asks the model for things that no turn accounts for, and hides tools until they are searched for
 
 CATALOG: Mapping[str, Row] = {
     "claude": Row(
@@ -147,6 +157,7 @@ CATALOG: Mapping[str, Row] = {
         quirks=ways.QWEN,
         model_flag="--model",
         passes=(*OPENAI, *NODE, "DASHSCOPE_API_KEY"),
+        env={"QWEN_DISABLE_AUTO_TITLE": "1"},  # else a model call that no turn accounts for
         files={".qwen/settings.json": _QWEN_SETTINGS},
         endpoint=endpoint.QWEN,
         install="npm install -g @qwen-code/qwen-code (needs Node 22)",

@@ -58,7 +58,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Failure], ...] = tuple(
 
 # A number is a status only where it is marked as one: "took 429 seconds" is none.
 STATUS = re.compile(
-    r"(?:\bHTTP(?:/[\d.]+)? |\bstatus(?:[ _]?code)?\"?[:= ]+|\bcode\"?[:= ]+|error[: ]+|\()([45]\d\d)\b", re.IGNORECASE
+    r"(?:\bHTTP(?:/[\d.]+)? |\bstatus(?:[ _]?code)?\"?[:= ]+|\bcode\"?[:= ]+|error[: ]+|details\":\"|\()([45]\d\d)\b",
+    re.IGNORECASE,
 )
 AFTER = re.compile(
     r"(?:retry[-_ ]?after\"?[:= ]+\"?|retryDelay\"?[:= ]+\"?|(?:try again|retry|reset) (?:in|after) )"
@@ -75,7 +76,8 @@ class Cause:
 
 def cause(text: str, *, code: int = 0, name: str = "") -> Cause:
     """The kind of a failure: from its code (JSON-RPC's or HTTP's), its name, or its words."""
-    return Cause(_kind(text, code or _status(text), name), retry_after(text))
+    told = code if code > 0 or code == AUTH_REQUIRED else _status(text)  # JSON-RPC's others say only that it failed
+    return Cause(_kind(text, told, name), retry_after(text))
 
 
 def retry_after(text: str) -> float | None:

@@ -45,6 +45,8 @@ class Quirks:
     cached_inside: bool = False  # input tokens include the cached ones, which Remuda counts apart
     # A message of the agent that is the report of a failure, whole: what a model says never looks quite like it.
     complaint: Pattern | None = None
+    # A message that is no word of the model's but says that a failed call is tried again: `attempt`, `seconds`.
+    retries: Pattern | None = None
     # To say nothing, use no tool and call it a good end is how this agent reports a failure.
     silence_fails: bool = False
     ask_mode: str = ""  # the mode in which it asks before each tool that changes something
@@ -107,6 +109,14 @@ GEMINI = Quirks(
 
 QWEN = Quirks(counting=Counting.CALLS, cached_inside=True, ask_mode="default", bypass_mode="yolo")
 
-COPILOT = Quirks(counting=Counting.SESSION, complaint=re.compile(r"Error: .*", re.DOTALL), silence_fails=True)
+COPILOT = Quirks(
+    counting=Counting.SESSION, cached_inside=True, complaint=re.compile(r"Error: .*", re.DOTALL), silence_fails=True
+)
 
-PI = Quirks(counting=Counting.CONTEXT, silence_fails=True)
+PI = Quirks(
+    counting=Counting.CONTEXT,
+    silence_fails=True,
+    retries=re.compile(
+        r"Retrying \(attempt (?P<attempt>\d+)/\d+, waiting (?P<seconds>\d+)s\)\.\.\.|Retry finished, resuming\."
+    ),
+)

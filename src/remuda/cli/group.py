@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "retire": ("tell", "End an agent for good"),
     "answer": ("answer", "Answer what an agent asks before it uses a tool"),
     "task": ("task", "The list of work: add, list, show, assign, import, export …"),
+    "budget": ("budget", "Show, set and grant what agents may spend"),
     "events": ("events", "Show what happened"),
     "turn": ("turn", "The records of turns: list, show, verify, index, export, recover"),
     "hooks": ("hooks", "Let agents that you start by hand keep the same records"),

@@ -174,7 +174,9 @@ def verify_turns(which: str | None, everything: bool, fail_on: str, allowed_sign
     if which and everything:
         raise Invalid("name turns or say --all, not both")
     with opened() as (folder, objects, turns):
-        ground = Ground(folder, objects, read_history(folder), is_shallow(folder), _trusted(folder, allowed_signers))
+        ground = Ground(
+            folder, objects, read_history(folder, turns), is_shallow(folder), _trusted(folder, allowed_signers)
+        )
         chosen, absent = _chosen(folder, ground, turns, which)
         results = [verify(ground, each) for each in chosen]
     if as_json:

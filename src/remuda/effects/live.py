@@ -3,7 +3,20 @@
 import asyncio
 from collections.abc import Callable
 
-from remuda.agents import Asked, Ended, Hook, ModelCall, Retry, Session, Text, Thought, ToolCall, Update, Wire
+from remuda.agents import (
+    Asked,
+    Ended,
+    Hook,
+    Listen,
+    ModelCall,
+    Retry,
+    Session,
+    Text,
+    Thought,
+    ToolCall,
+    Update,
+    Wire,
+)
 from remuda.domain.commands import (
     Report,
     ReportError,
@@ -37,6 +50,7 @@ class Live:
         self.fault: tuple[str, Failure] | None = None  # why we gave up on it, if we did
         self.session: Session | None = None
         self.questions: Questions | None = None
+        self.recorder: Listen | None = None  # hears all of a turn that is being recorded
         self.heard_at = asyncio.get_running_loop().time()
         self.in_turn = asyncio.Lock()  # its death is told after the turn that it cut off has been put away
         self._transcript, self._tell, self._clock = transcript, tell, clock
@@ -62,6 +76,8 @@ class Live:
         if self._closed:
             return
         self.heard_at = asyncio.get_running_loop().time()
+        if self.recorder is not None:
+            self.recorder(update)
         match update:
             case Wire():
                 self._heard(update)

@@ -7,8 +7,9 @@ from remuda.domain.commands import Report, ReportTurnEnded
 from remuda.domain.effects import RunTurn
 from remuda.domain.errors import AgentFault, EffectFailed
 from remuda.domain.failure import Failure
-from remuda.domain.state import Message, Sender
+from remuda.domain.state import Message, Outcome, Sender
 from remuda.effects.live import Live
+from remuda.effects.turn_records import NOT_RECORDED, record
 from remuda.effects.world import World
 
 AGAIN = (
@@ -25,13 +26,14 @@ async def run_turn(world: World, effect: RunTurn) -> Report | None:
         live.begin_turn(effect.turn)
         live.say("prompt", effect.message.text, name=effect.message.author)
         try:
-            result = await _until_silent(live, live.session, prompt_text(effect.message), world.silence)
+            result = await _recorded(world, live, live.session, effect)
         except AgentFault as fault:
             # The process is dead, or silent, or talks nonsense. Whoever watches it reports its end, once.
             live.fault = str(fault), fault.failure
             await live.session.end(gentle=False)
             return None
         finally:
+            live.recorder = None
             await live.end_turn()
         live.leave_no_question()
     return ReportTurnEnded(
@@ -44,6 +46,31 @@ async def run_turn(world: World, effect: RunTurn) -> Report | None:
         result.failure,
         result.retry_after,
     )
+
+
+async def _recorded(world: World, live: Live, session: Session, effect: RunTurn) -> TurnResult:
+    """The turn, with what is written down before and after it."""
+    try:
+        recording = await record(world.records, effect)
+    except EffectFailed as error:
+        return TurnResult(Outcome.FAILED, NOT_RECORDED, error.message)
+
+    async def prompt(text: str) -> TurnResult:
+        return await _until_silent(live, session, text, world.silence)
+
+    if recording is None:
+        return await prompt(prompt_text(effect.message))
+    live.recorder = recording.hear
+    try:
+        result, checks = await recording.check(await prompt(prompt_text(effect.message)), prompt)
+    except AgentFault as fault:
+        await recording.end("failed", str(fault))
+        raise
+    except asyncio.CancelledError:
+        recording.cut("the turn was ended from outside")
+        raise
+    await recording.end("completed" if result.outcome is Outcome.COMPLETED else "failed", result.error, **checks)
+    return result
 
 
 async def _until_silent(live: Live, session: Session, text: str, longest: float) -> TurnResult:

@@ -10,6 +10,7 @@ from remuda.domain.commands import Report
 from remuda.domain.effects import StartSession
 from remuda.domain.permission import Policy
 from remuda.effects.live import Live
+from remuda.effects.turn_records import TurnRecords
 from remuda.effects.work import MergeQueue, WorkRules
 from remuda.store.output import DEFAULT_LINES
 
@@ -25,6 +26,7 @@ class Loan:
     env: dict[str, str] = field(default_factory=dict)
     options: tuple[tuple[str, str], ...] = ()
     instructions: str = ""
+    metered: bool = False  # every call that it makes to its model is counted on the way
 
 
 # Asked for each session that starts, with the token by which its process will be known.
@@ -47,6 +49,7 @@ class World:
     live: dict[str, Live] = field(default_factory=dict)
     work: WorkRules = field(default_factory=WorkRules)
     merges: MergeQueue = field(default_factory=MergeQueue)
+    records: TurnRecords | None = None
     lenders: list[Lend] = field(default_factory=list)  # tools, meter, gateway: who serves them here adds itself
 
     def loan(self, effect: StartSession, token: str) -> Loan:
@@ -56,6 +59,7 @@ class World:
             {name: value for loan in loans for name, value in loan.env.items()},
             tuple(option for loan in loans for option in loan.options),
             "\n\n".join(loan.instructions for loan in loans if loan.instructions),
+            any(loan.metered for loan in loans),
         )
 
     def forget(self, live: Live) -> None:
@@ -66,3 +70,5 @@ class World:
         """End every session, all at once, gently."""
         await asyncio.gather(*(live.end(gentle=True) for live in self.live.values()), return_exceptions=True)
         self.live.clear()
+        if self.records is not None:
+            await self.records.close()

@@ -151,7 +151,9 @@ class Caller(asyncio.Protocol):
 
     def answer(self, status: int, body: bytes) -> None:
         """A whole answer of our own."""
-        reason = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}.get(status, "Error")
+        reason = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 404: "Not Found"}.get(
+            status, "Error"
+        )
         head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         self.write(head.encode() + body)
 

@@ -6,6 +6,7 @@ That is four times too much for plain text. So what a session's earlier calls we
 request that grows out of one of them has no more tokens than that one, and the bytes that are new.
 """
 
+import math
 import re
 import zlib
 from dataclasses import dataclass
@@ -82,10 +83,13 @@ def read(api: Api, path: str, body: dict[str, Any], known: tuple[Known, ...] = (
 
 
 def bound(model: str, data: bytes, known: tuple[Known, ...]) -> int:
-    """No call with this request has more tokens in it than this."""
+    """No call with this request has more tokens in it than this. Should a service have counted more than one token for
+    a byte before, it is taken to do so again."""
     around = AROUND_TOOLS if b'"tools":' in data else AROUND
-    grown = (each.input_tokens + new_bytes(each.body, data) + AROUND for each in known if each.model == model)
-    return min([len(data) + around, *grown])
+    same = [each for each in known if each.model == model]
+    dear = max([1.0, *(each.input_tokens / len(each.body) for each in same)])
+    grown = (each.input_tokens + math.ceil(new_bytes(each.body, data) * dear) + AROUND for each in same)
+    return min([math.ceil(len(data) * dear) + around, *grown])
 
 
 def new_bytes(old: bytes, new: bytes) -> int:

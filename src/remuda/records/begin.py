@@ -41,7 +41,7 @@ def begin(repository: Repository, keeping: Keeping, asked: Asked) -> OpenTurn:
     branch, commit = head(repository)
     redact = redactor(os.environ)
     exact = asked.prompt.encode(errors="surrogateescape")
-    shown = redact(asked.prompt.encode(errors="replace").decode())
+    shown = redact(asked.prompt)
 
     def fill(folder: str, number: int, uuid: str) -> None:
         begun = {
@@ -101,7 +101,7 @@ def _make_directory(turn: OpenTurn) -> None:
 def use_tool(turn: OpenTurn, tool: str, *, ok: bool = True, argument: str = "", reads: str = "") -> None:
     """What was used, and which file it read. The argument is for people: redacted and short."""
     redact = redactor(os.environ)
-    shown = redact(argument.encode(errors="replace").decode())[:LONGEST_ARGUMENT]
+    shown = redact(argument)[:LONGEST_ARGUMENT]
     turn.add("tools", {"tool": redact(tool)[:200], "ok": ok, "argument": shown, "reads": redact(reads)})
 
 

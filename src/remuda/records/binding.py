@@ -7,14 +7,16 @@ rebound    its commit was on the branch and is no more; another one there holds 
 orphaned   its commit was on the branch, or a commit there carries its id, and no commit there holds the content
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from remuda.domain.errors import RemudaError
 from remuda.git import GitFailed, git
 from remuda.git.objects import Objects
-from remuda.records.ledger import Marked
+from remuda.records.ledger import Marked, read_turn
 from remuda.records.manifest import Manifest
 from remuda.records.text import path_bytes
 
@@ -24,18 +26,19 @@ MOST_CANDIDATES = 50
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What is checked out: its commits, and which of them carry which turn's id."""
+    """What is checked out: its commits, which of them carry which turn's id, and the turns by theirs."""
 
     commits: frozenset[str]
     carrying: Mapping[str, tuple[str, ...]]
     head: str
+    turns: Mapping[str, Marked]
 
 
-def read_history(folder: Path) -> History:
+def read_history(folder: Path, turns: Iterable[Marked]) -> History:
     try:
         listed = git(folder, "log", "--format=%H%x00%(trailers:key=Turn-Id,valueonly,separator=%x2C)", "HEAD", "--")
     except GitFailed:  # nothing is committed yet
-        return History(frozenset(), {}, "")
+        return History(frozenset(), {}, "", {})
     carrying: dict[str, tuple[str, ...]] = {}
     commits = []
     for line in listed.decode(errors="replace").splitlines():
@@ -43,7 +46,7 @@ def read_history(folder: Path) -> History:
         commits.append(commit)
         for each in filter(None, (one.strip() for one in ids.split(","))):
             carrying[each] = (*carrying.get(each, ()), commit)
-    return History(frozenset(commits), carrying, commits[0] if commits else "")
+    return History(frozenset(commits), carrying, commits[0] if commits else "", {each.uuid: each for each in turns})
 
 
 def binding(folder: Path, objects: Objects, history: History, turn: Marked, manifest: Manifest) -> tuple[Binding, str]:
@@ -55,20 +58,34 @@ def binding(folder: Path, objects: Objects, history: History, turn: Marked, mani
     candidates = [*carrying, *([history.head] if history.head and on_branch else [])]
     if on_branch:
         candidates += _with_content(folder, history, objects, turn, manifest)
-    holder = next((each for each in candidates if holds_content(objects, each, turn, manifest)), "")
+    holder = next((each for each in candidates if _holds(objects, history, each, turn, manifest)), "")
     if holder:
         return ("rebound" if on_branch else "landed"), holder
     return ("orphaned" if on_branch or carrying else "loose"), ""
 
 
-def holds_content(objects: Objects, commit: str, turn: Marked, manifest: Manifest) -> bool:
-    """Whether a commit has every file as the turn left it, and none that it deleted."""
+def _holds(objects: Objects, history: History, commit: str, turn: Marked, manifest: Manifest) -> bool:
+    """Whether a commit has every file as the turn left it, and none that it deleted. What a later turn changed, that
+    the same commit carries, is that turn's to answer for."""
+    later = _touched_later(objects, history, commit, manifest.turn_uuid)
     for output in manifest.outputs:
         path = path_bytes(output.path)
         ours, theirs = objects.get(_at(turn.commit, path)), objects.get(_at(commit, path))
-        if ours is None or theirs is None or ours.id != theirs.id:
+        same = ours is not None and theirs is not None and ours.id == theirs.id
+        if not same and output.path not in later:
             return False
-    return all(objects.get(_at(commit, path_bytes(each.path))) is None for each in manifest.deletions)
+    gone = [each.path for each in manifest.deletions if each.path not in later]
+    return all(objects.get(_at(commit, path_bytes(path))) is None for path in gone)
+
+
+def _touched_later(objects: Objects, history: History, commit: str, uuid: str) -> set[str]:
+    found: set[str] = set()
+    for other in (each for each, commits in history.carrying.items() if commit in commits and each > uuid):
+        if other in history.turns:
+            with suppress(RemudaError):
+                _, manifest = read_turn(objects, history.turns[other])
+                found |= {each.path for each in manifest.outputs} | {each.path for each in manifest.deletions}
+    return found
 
 
 def _with_content(folder: Path, history: History, objects: Objects, turn: Marked, manifest: Manifest) -> list[str]:

@@ -179,8 +179,8 @@ _T = TypeVar("_T")
 
 def _decode(turn: OpenTurn, name: str, kind: type[_T]) -> _T:
     try:
-        return msgspec.json.decode(read(f"{turn.folder}/{name}.json") or b"", type=kind)
-    except msgspec.MsgspecError as error:
+        return msgspec.convert(turn.facts(name), kind)  # a path may hold bytes that strict JSON would not take
+    except (msgspec.MsgspecError, ValueError) as error:
         raise StoreCorrupt(
             f"{turn.folder}/{name}.json cannot be read: {error}; move the folder away to give turn {turn.number} up"
         ) from error

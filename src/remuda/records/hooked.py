@@ -113,7 +113,10 @@ def _during(repository: Repository, turn: OpenTurn, kind: str, payload: "Payload
     error = str(payload.get("error") or payload.get("reason") or "") if kind != "completed" else ""
     said: Payload = {"summary": told if kind == "completed" else "", "error": error}
     if kind == "completed" and _checked(repository):
-        from remuda.records.checked import check  # the project wants tests run now: what we import does not matter
+        import site  # the project wants tests run now: what else we import does not matter
+
+        site.main()  # the hook was started without it
+        from remuda.records.checked import check
 
         more, why = check(turn, again=bool(payload.get("stop_hook_active")))
         if why:

@@ -175,7 +175,11 @@ def manifest(turn: Turn, records: dict[str, bytes], signer: Signer | None) -> by
 
 
 def pretty(value: object) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False).encode(errors="backslashreplace")) + b"\n"
+    """For people as well, unless it holds characters that are not seen: those are then written out."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    if not text.replace("\n", "").isprintable():
+        text = json.dumps(value, indent=2)
+    return text.encode() + b"\n"
 
 
 def read_manifest(data: bytes) -> Manifest:

@@ -37,7 +37,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 
 def redactor(environment: "Mapping[str, str]") -> "Callable[[str], str]":
-    """Also takes out the values of this process's own secret variables, wherever they turn up."""
+    """Also takes out the values of this process's own secret variables, wherever they turn up, and halves of
+    characters, which no file could hold."""
     values = sorted(
         {
             value
@@ -49,6 +50,7 @@ def redactor(environment: "Mapping[str, str]") -> "Callable[[str], str]":
     )
 
     def redact(text: str) -> str:
+        text = text.encode(errors="replace").decode()
         for value in values:
             if value in text:
                 text = text.replace(value, "[redacted: variable]")

@@ -1,15 +1,18 @@
 """Tokens and model of a turn, from the transcript that the agent's program keeps: what was written since it began."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 from remuda.records.files import read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 MOST = 64 << 20  # bytes of one turn's transcript
 
 
-def used(path: str, offset: int) -> dict[str, Any]:
+def used(path: str, offset: int) -> "dict[str, Any]":
     """`tokens` and `model`, as far as they can be told. Whatever is odd in the file is passed over."""
     try:
         data = (read(path) or b"")[offset : offset + MOST]
@@ -24,7 +27,7 @@ def used(path: str, offset: int) -> dict[str, Any]:
     return {"tokens": tokens, "model": model}
 
 
-def _objects(data: bytes) -> Iterator[dict[str, Any]]:
+def _objects(data: bytes) -> "Iterator[dict[str, Any]]":
     for line in data.splitlines():
         try:
             found = json.loads(line)
@@ -34,7 +37,7 @@ def _objects(data: bytes) -> Iterator[dict[str, Any]]:
             yield found
 
 
-def _claude(line: dict[str, Any], calls: dict[str, dict[str, int]]) -> str:
+def _claude(line: "dict[str, Any]", calls: dict[str, dict[str, int]]) -> str:
     """A call to the model is told in several lines with one id; the last has the sum."""
     message = line.get("message")
     if line.get("type") != "assistant" or not isinstance(message, dict) or not isinstance(message.get("usage"), dict):
@@ -49,7 +52,7 @@ def _claude(line: dict[str, Any], calls: dict[str, dict[str, int]]) -> str:
     return str(message.get("model") or "")
 
 
-def _codex(line: dict[str, Any], calls: dict[str, dict[str, int]], number: int) -> str:
+def _codex(line: "dict[str, Any]", calls: dict[str, dict[str, int]], number: int) -> str:
     payload = line.get("payload")
     if not isinstance(payload, dict):
         return ""

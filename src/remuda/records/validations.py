@@ -83,7 +83,7 @@ def _skipped(rule: str) -> Validation:
 
 
 def _run(turn: OpenTurn, top: Path, rule: str, argv: tuple[str, ...], seconds: float) -> tuple[Validation, str]:
-    """In a session of its own, so that whatever it starts is ended with it."""
+    """In a process group of its own, so that whatever it starts is ended with it."""
     try:
         process = subprocess.Popen(
             argv,
@@ -91,7 +91,7 @@ def _run(turn: OpenTurn, top: Path, rule: str, argv: tuple[str, ...], seconds: f
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            process_group=0,
         )
     except OSError as error:
         return Validation(rule, "fail", why=f"it could not be started: {error.strerror or error}"), ""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -15,7 +16,9 @@ from remuda.domain.routing import Route
 from remuda.domain.state import State
 from remuda.domain.task import Staff
 from remuda.effects import perform
+from remuda.effects.turn_records import TurnRecords
 from remuda.effects.world import World
+from remuda.records.keeping import OFF
 from remuda.runtime.batch import Reply
 from remuda.runtime.config import Settings, load_settings
 from remuda.runtime.hands import Hands
@@ -52,6 +55,8 @@ async def open_runtime(folder: Path, beside: Sequence[Beside] = ()) -> AsyncIter
         store = SqliteStore(place.database)
         try:
             runtime = assemble(place, store, await store.restore())
+            if runtime.world.records is not None:
+                runtime.world.records.start()
             async with AsyncExitStack() as stack:
                 for each in beside:
                     await stack.enter_async_context(each(runtime))
@@ -98,6 +103,7 @@ def assemble(place: Place, store: Store, state: State) -> Runtime:
         silence=settings.turns.silence_seconds,
         output_lines=settings.output.lines,
         work=settings.work,
+        records=turn_records(place, settings),
     )
     hands = Hands(lambda effect: perform(world, effect), submit)
     loop = Loop(store, state, owe=hands.owe, clock=time.time, watches=watches(settings))
@@ -112,6 +118,14 @@ def watches(settings: Settings) -> tuple[Watch, ...]:
     routes = tuple(Route(each.labels, each.paths, each.role, each.backend, each.model) for each in settings.routing)
     rules = Rules(tasks.review == "other", routes, Staff(tasks.workers), settings.project.backend)
     return (*WATCHES, coordinator(rules))
+
+
+def turn_records(place: Place, settings: Settings) -> TurnRecords | None:
+    turns = settings.turns
+    if turns.records == OFF:
+        return None
+    key = place.root / Path(turns.signing_key).expanduser() if turns.signing_key else None
+    return TurnRecords(place.root, place.mark, turns.keeping(), turns.checks(), key, os.getpid())
 
 
 def _note_failure(reply: Reply) -> None:

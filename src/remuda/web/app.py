@@ -8,13 +8,21 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from remuda.domain.errors import RemudaError
-from remuda.web import agents, events, logs, questions, runtime, tasks
+from remuda.web import agents, budget, events, logs, questions, runtime, tasks
 from remuda.web.door import Door, ErrorAnswer, answer, refuse
 
 
 def make_app(door: Door) -> Starlette:
     app = Starlette(
-        routes=[*runtime.ROUTES, *logs.ROUTES, *agents.ROUTES, *questions.ROUTES, *tasks.ROUTES, *events.ROUTES],
+        routes=[
+            *runtime.ROUTES,
+            *logs.ROUTES,
+            *agents.ROUTES,
+            *questions.ROUTES,
+            *tasks.ROUTES,
+            *budget.ROUTES,
+            *events.ROUTES,
+        ],
         exception_handlers={
             RemudaError: _refused,
             HTTPException: _not_here,

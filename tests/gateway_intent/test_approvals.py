@@ -1,5 +1,8 @@
 """Tools as they were approved: taken at the first start, compared at every other, changed by a person alone."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,8 @@ import pytest
 from remuda.domain.errors import Refused
 from remuda.gateway.approvals import Approvals, compare, digests
 from remuda.gateway.toollist import ToolList, recall
+
+KEEPER = Path(__file__).parent / "keep_forever.py"
 
 
 def listed(*tools: dict[str, Any]) -> ToolList:
@@ -99,3 +104,20 @@ def test_what_stands_in_the_way_of_the_folder_is_told(tmp_path: Path) -> None:
 def test_many_tools_are_named_by_a_few() -> None:
     many = digests([tool(f"t{number:02}") for number in range(20)])
     assert compare({}, many).in_words() == "new: t00, t01, t02, t03, t04 and 15 more"
+
+
+def test_killed_at_any_moment_it_leaves_one_list_or_the_other(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    for _ in range(5):
+        child = subprocess.Popen([sys.executable, KEEPER, tmp_path], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        began = time.monotonic()
+        while approvals.kept("one") is None and time.monotonic() - began < 20:
+            pass
+        child.kill()
+        child.communicate()
+        kept = approvals.kept("one")
+        assert kept is not None
+        assert len(kept.tools) in (5, 400)
+        assert digests(kept.tools) == kept.digests

@@ -98,10 +98,23 @@ def misbehave(number: Any, name: str, meta: dict[str, Any]) -> Any:
     return text(f"you called {name}")
 
 
+def modern(number: Any, method: str, params: dict[str, Any]) -> bool:
+    """A server of the newer era alone: every request must say who asks."""
+    key = "io.modelcontextprotocol/protocolVersion"
+    if (params.get("_meta") or {}).get(key) != "2026-07-28":
+        data = {"supported": ["2026-07-28"], "requested": "2025-11-25"}
+        send(id=number, error={"code": -32022, "message": "Unsupported protocol version", "data": data})
+        return False
+    if method == "server/discover":
+        send(id=number, result={"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
+        return False
+    return True
+
+
 def reply(message: dict[str, Any]) -> None:
     global calls
     number, method, params = message["id"], message["method"], message.get("params") or {}
-    if method in CHILD.get("never", ()):
+    if method in CHILD.get("never", ()) or (CHILD.get("modern") and not modern(number, method, params)):
         return
     match method:
         case "initialize":
@@ -125,7 +138,7 @@ def reply(message: dict[str, Any]) -> None:
         case "tools/call":
             calls += 1
             answer_call(number, params)
-        case "logging/setLevel":
+        case _ if method == "logging/setLevel":
             send(id=number, result={})
         case _:
             send(id=number, error={"code": -32601, "message": f"no {method}"})

@@ -1,6 +1,7 @@
 """Servers made with the official SDK behind the gateway, over each transport: an independent judge of our client."""
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -85,6 +86,80 @@ def test_a_server_elsewhere_that_dies_and_comes_back_is_greeted_again(tmp_path: 
             await player.call("judge__add", a=1, b=1)
             await until(lambda: not made.fleet.servers["judge"].running)
             assert (await player.call("judge__add", a=2, b=2))["structuredContent"] == {"result": 4}
+
+    run(story())
+
+
+def test_a_server_of_the_newer_era_alone_can_be_used(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with table(tmp_path, {"new": child({"modern": True})}) as (_, player):
+            meta = {"progressToken": 1}
+            answer = await player.ask("tools/call", {"name": "new__echo", "arguments": {"text": "x"}, "_meta": meta})
+            assert answer["content"][0]["text"] == "x"
+
+    run(story())
+
+
+CLOSED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+ENDLESS = b"HTTP/1.1 200 OK\r\n" + b"X-Pad: " + b"x" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        (b"", "cannot be reached"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "cannot be reached"),
+        (ENDLESS, "cannot be reached"),
+        (CLOSED, "refused the handshake"),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "was not ready"),
+        (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops", "status 500"),
+        (b"HTTP/1.1 302 Go\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n", "has moved to"),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: no json\n\n", "was not ready"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_whatever_a_server_elsewhere_answers_its_fault_is_told(
+    tmp_path: Path, kind: Transport, response: bytes, said: str
+) -> None:
+    async def story() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(response)
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+        listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        odd = ServerSettings(url=f"http://127.0.0.1:{port}/mcp", transport=kind, start_seconds=1.0)
+        async with listening, table(tmp_path, {"odd": odd, "good": child()}) as (_, player):
+            told = await player.say("activate", server="odd")
+            assert "'odd'" in told
+            assert said in told or kind == "sse"
+            assert await player.say("good__echo", text="fine") == "fine"
+
+    run(story())
+
+
+def test_a_stream_that_sends_us_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    async def story() -> None:
+        hung_up = asyncio.Event()
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+            writer.write(head + b"event: endpoint\ndata: http://evil.example/messages\n\n")
+            await reader.read()  # until we hang up
+            writer.close()
+            await writer.wait_closed()
+            hung_up.set()
+
+        listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        odd = ServerSettings(url=f"http://127.0.0.1:{port}/sse", transport="sse", start_seconds=5.0)
+        async with listening, table(tmp_path, {"odd": odd}) as (_, player):
+            assert "evil.example, which is not it" in await player.say("activate", server="odd")
+            await asyncio.wait_for(hung_up.wait(), 20)
 
     run(story())
 

@@ -14,8 +14,10 @@ from typing import NamedTuple
 import httpx2
 import pytest
 from mcp import Client
+from mcp.client.context import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ToolsListChanged
+from mcp_types import ListRootsResult
 
 from gateway.kit import run, until
 from gateway.serve_kit import START, environment, over_stdio, say, write_settings
@@ -176,6 +178,37 @@ def test_over_http_a_client_of_the_newer_era_hears_that_its_list_grew(tmp_path: 
                 await say(client, "activate", server="one")
                 assert await anext(listening) == ToolsListChanged()
             assert "one__echo" in [tool.name for tool in (await client.list_tools()).tools]
+
+    run(story())
+
+
+async def roots(context: ClientRequestContext) -> ListRootsResult:
+    return ListRootsResult.model_validate({"roots": [{"uri": "file:///here"}]})
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_server_may_ask_clients_of_both_eras_in_the_middle_of_a_call(tmp_path: Path, era: str) -> None:
+    write_settings(tmp_path, {"one": {}})
+
+    async def story() -> None:
+        async with over_stdio(tmp_path, era, list_roots_callback=roots) as client:
+            for _ in range(2):
+                assert "file:///here" in await say(client, "one__ask", method="roots/list")
+            assert "nobody here can answer" in await say(client, "one__ask", method="elicitation/create")
+            assert await say(client, "one__echo", text="still here") == "still here"
+
+    run(story())
+
+
+def test_over_http_a_server_may_ask_a_client_of_the_newer_era(tmp_path: Path) -> None:
+    write_settings(tmp_path, {"one": {}})
+
+    async def story() -> None:
+        http = httpx2.AsyncClient(headers={"Authorization": "Bearer sesame"}, timeout=30)
+        async with http_site(tmp_path) as site, http:
+            transport = streamable_http_client(site.url, http_client=http)
+            async with Client(transport, mode="2026-07-28", list_roots_callback=roots) as client:
+                assert "file:///here" in await say(client, "one__ask", method="roots/list")
 
     run(story())
 

@@ -53,9 +53,13 @@ class Exchange:
         return bytes(data)
 
     @property
+    def closed(self) -> bool:
+        return self._reader.at_eof() or self._writer.is_closing()
+
+    @property
     def reusable(self) -> bool:
         """All of it is read, and the other side keeps the connection open."""
-        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE and not self._reader.at_eof()
+        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE and not self.closed
 
     def again(self) -> "Exchange":
         return Exchange(self._reader, self._writer)
@@ -91,20 +95,27 @@ class HttpClient:
             method=method, target=target or self._target(), headers=list({**always, **headers}.items())
         )
         try:
-            while self._free:
-                exchange = self._free.pop()
-                try:
-                    await exchange.send(request, body)
-                except (OSError, h11.RemoteProtocolError):
-                    exchange.close()  # it was closed while nobody looked; another may do
-                else:
-                    return exchange
-            exchange = await self._connect()
-            await exchange.send(request, body)
+            # One that turns out to be closed is not tried again: the call may have been done before it was.
+            return await self._ask(self._take_free() or await self._connect(), request, body)
         except (OSError, h11.ProtocolError, TimeoutError, ssl.SSLError) as error:
             where = f"{self._parts.scheme}://{host}"
             said = f"the tool server {self._name!r} at {where} cannot be reached: {str(error) or type(error).__name__}"
             raise ServerFault(said) from error
+
+    def _take_free(self) -> Exchange | None:
+        while self._free:
+            exchange = self._free.pop()
+            if not exchange.closed:
+                return exchange
+            exchange.close()
+        return None
+
+    async def _ask(self, exchange: Exchange, request: h11.Request, body: bytes) -> Exchange:
+        try:
+            await exchange.send(request, body)
+        except BaseException:
+            exchange.close()
+            raise
         return exchange
 
     def give_back(self, exchange: Exchange) -> None:

@@ -236,23 +236,33 @@ class SseLink(_Link):
 
 async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, bytes]]:
     """Server-sent events: their kind and their data."""
-    kind, data, pending = "message", list[bytes](), b""
-    async for chunk in chunks:
-        *lines, pending = (pending + chunk).replace(b"\r\n", b"\n").split(b"\n")
-        if len(pending) > LONGEST_EVENT:
-            raise ServerFault(f"an event of more than {LONGEST_EVENT >> 20} MiB")
-        for line in lines:
-            field, _, value = line.partition(b":")
-            value = value.removeprefix(b" ")
-            if field == b"data":
-                data.append(value)
-            elif field == b"event":
-                kind = value.decode(errors="replace")
-            elif not line and data:
+    kind, data = "message", list[bytes]()
+    async for line in _lines(chunks):
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            data.append(value)
+        elif field == b"event":
+            kind = value.decode(errors="replace")
+        elif not line:
+            if data:
                 yield kind, b"\n".join(data)
-                kind, data = "message", []
-            elif not line:
-                kind = "message"
+            kind, data = "message", []
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    pending: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            pending.append(line)
+            yield b"".join(pending).removesuffix(b"\r")
+            pending, size = [], 0
+        pending.append(rest)
+        size += len(rest)
+        if size > LONGEST_EVENT:
+            raise ServerFault(f"a line of more than {LONGEST_EVENT >> 20} MiB in a stream of events")
 
 
 async def open_http(remote: Remote, hear: Hear, lost: Lost) -> HttpLink:

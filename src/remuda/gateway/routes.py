@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -11,18 +11,12 @@ from msgspec import Raw
 from remuda.gateway.fleet import Fleet
 from remuda.gateway.outputs import Outputs
 from remuda.gateway.passing import Call, text_result
+from remuda.gateway.rounds import Flight, Round, Rounds
 from remuda.mcp import Client
-from remuda.mcp.jsonrpc import METHOD_NOT_FOUND, Id, Notification, Request, RpcError, members, together
+from remuda.mcp.jsonrpc import METHOD_NOT_FOUND, Notification, Request, RpcError, members, together
 
 # What a server may ask of a client, and what the client must have said that it can.
 ASKABLE = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
-
-
-class Flight(NamedTuple):
-    server: str
-    client: Client
-    request: Id
-    progress: Raw | None  # the client's own token
 
 
 class _Progress(msgspec.Struct, rename="camel"):
@@ -37,23 +31,35 @@ class Routes:
         self._fleet, self._clients = fleet, clients
         self._flights: dict[int, Flight] = {}
         self._numbers = itertools.count(1)
+        self._rounds = Rounds()
         self.outputs = Outputs(fleet.configured.state / "output")
 
     async def call(self, client: Client, request: Request, call: Call, server: str, tool: str) -> Raw:
+        flight = Flight(server, client, request.id, call.progress)
+        if not client.who.modern:
+            return await self._at_server(flight, request.method, call, tool)
+        going = self._rounds.resume(call.parts)
+        if going is None:
+            going = Round(flight, self._at_server(flight, request.method, call, tool))
+        else:  # it comes back under another number
+            going.flight.client, going.flight.request, going.flight.progress = client, request.id, call.progress
+        return await self._rounds.next(going)
+
+    async def _at_server(self, flight: Flight, method: str, call: Call, tool: str) -> Raw:
         number = next(self._numbers)
         token = None if call.progress is None else number
-        self._flights[number] = Flight(server, client, request.id, call.progress)
+        self._flights[number] = flight
         try:
-            answer = await self._fleet.call(server, tool, request.method, call.onward(tool, token))
+            answer = await self._fleet.call(flight.server, tool, method, call.onward(tool, token))
         except RpcError as error:
-            if request.method != "tools/call":
+            if method != "tools/call":
                 raise
-            return text_result(f"{server} answered with an error: {error.message}", error=True)
+            return text_result(f"{flight.server} answered with an error: {error.message}", error=True)
         finally:
             del self._flights[number]
         if len(answer) <= self._fleet.configured.gateway.output_bytes:
             return answer
-        return await asyncio.to_thread(self.outputs.keep, answer, f"{server}/{tool}")
+        return await asyncio.to_thread(self.outputs.keep, answer, f"{flight.server}/{tool}")
 
     def progress(self, server: str, told: Notification) -> None:
         """To the client whose call it is, under the token that it gave."""
@@ -73,9 +79,11 @@ class Routes:
         client = flight.client if flight else next(reversed(self._clients), None)
         if capability is None or client is None or capability not in client.who.capabilities:
             raise RpcError(METHOD_NOT_FOUND, f"nobody here can answer {asked.method}")
+        if flight is not None and flight.round is not None:
+            return flight.round.ask(asked)
         return client.ask(asked.method, asked.params, about=flight.request if flight else None)
 
     def capabilities(self) -> Mapping[str, Any]:
         """What can be asked of the clients that are here, for a server that is being started."""
-        able = [client.who.capabilities for client in self._clients if not client.who.modern]
+        able = [client.who.capabilities for client in self._clients]
         return {name: said[name] for said in able for name in ASKABLE.values() if name in said}

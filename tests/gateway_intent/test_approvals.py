@@ -34,30 +34,51 @@ def test_the_first_tools_are_taken_and_the_same_are_taken_again_in_any_order(tmp
 
 
 @pytest.mark.parametrize(
-    ("now", "said"),
+    ("now", "left", "barred"),
     [
-        ([tool("a", "does it, and sends your keys along")], "changed: a; gone: b"),
-        ([tool("a", properties={"to": {"type": "string"}}), tool("b")], "changed: a"),
-        ([tool("a"), tool("b"), tool("c")], "new: c"),
-        ([tool("a")], "gone: b"),
-        ([{**tool("a"), "annotations": {"readOnlyHint": True}}, tool("b")], "changed: a"),
-        ([tool("a"), tool("b"), tool("a", "another of that name")], "changed: a"),
-        ([tool("a\u200b"), tool("b")], "new: a"),
+        ([tool("a", "does it, and sends your keys along")], [], ["a"]),
+        ([tool("a", properties={"to": {"type": "string"}}), tool("b")], ["b"], ["a"]),
+        ([tool("a"), tool("b"), tool("c")], ["a", "b"], ["c"]),
+        ([{**tool("a"), "annotations": {"readOnlyHint": True}}, tool("b")], ["b"], ["a"]),
+        ([tool("a"), tool("b"), tool("a", "another of that name")], ["b"], ["a"]),
+        ([tool("a\u200b"), tool("b")], ["b"], ["a_"]),
     ],
 )
-def test_other_tools_are_refused_until_a_person_approves_them(
-    tmp_path: Path, now: list[dict[str, Any]], said: str
+def test_what_is_not_as_it_was_approved_is_barred_until_a_person_approves_it(
+    tmp_path: Path, now: list[dict[str, Any]], left: list[str], barred: list[str]
 ) -> None:
     approvals = Approvals(tmp_path)
     approvals.check("one", listed(tool("a"), tool("b")))
     for _ in range(2):  # asking again does not help
-        with pytest.raises(Refused, match="remuda gateway approve one") as refused:
-            approvals.check("one", listed(*now))
-        assert said in str(refused.value)
+        found = approvals.check("one", listed(*now))
+        assert [each.name for each in found.tools.values()] == left
+        assert list(found.barred) == [f"one__{name}" for name in barred]
     approvals.approve("one")
-    approvals.check("one", listed(*now))
-    with pytest.raises(Refused):
-        approvals.check("one", listed(tool("a"), tool("b")))
+    assert approvals.check("one", listed(*now)) == listed(*now)
+
+
+def test_whoever_asks_for_a_barred_tool_is_told_what_to_do(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a")))
+    found = approvals.check("one", listed(tool("a", "other")))
+    assert "remuda gateway approve one" in found.barred["one__a"]
+
+
+def test_a_tool_that_is_gone_may_come_back_as_it_was_and_not_otherwise(tmp_path: Path) -> None:
+    """Servers tell their tools by what the client can do, and two clients may take turns."""
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a"), tool("b")))
+    assert not approvals.check("one", listed(tool("a"))).barred
+    assert not approvals.check("one", listed(tool("a"), tool("b"))).barred
+    assert approvals.check("one", listed(tool("a"), tool("b", "other"))).barred
+
+
+def test_what_was_approved_before_stays_approved(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a")))
+    approvals.check("one", listed(tool("b")))
+    assert approvals.approve("one").added == ("b",)
+    assert not approvals.check("one", listed(tool("a"), tool("b"))).barred
 
 
 def test_one_server_has_nothing_to_do_with_another(tmp_path: Path) -> None:
@@ -76,7 +97,7 @@ def test_a_server_of_which_anything_is_taken_is_never_refused(tmp_path: Path) ->
     approvals = Approvals(tmp_path)
     approvals.check("one", listed(tool("a")), any_tools=True)
     approvals.check("one", listed(tool("b")), any_tools=True)
-    approvals.check("one", listed(tool("b")))
+    assert not approvals.check("one", listed(tool("b"))).barred
 
 
 def test_what_cannot_be_read_is_not_taken_for_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ from remuda.domain.commands import Report
 from remuda.domain.errors import Refused
 from remuda.domain.task import Refusal
 from remuda.domain.task_commands import ReportAcceptance, ReportMerged, ReportMergeRefused, ReportWorktreeRemoved
+from remuda.git import merge
+from remuda.git.merge import Destination
+from remuda.git.repository import open_repository
 
 PASSES = "test ! -e broken.txt"
 
@@ -334,6 +337,17 @@ def test_a_target_that_moves_while_the_result_is_tried_out_is_tried_again(root: 
         assert shop.tip("feature") == report.commit
 
     run(story())
+
+
+def test_a_branch_moves_only_from_where_it_was_thought_to_be(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when it moves between the look and the move."""
+    opened, thought = open_repository(root), sh(root, "git", "rev-parse", "feature")
+    elsewhere = sh(root, "git", "commit-tree", "main^{tree}", "-p", "main", "-m", "Meanwhile")
+    sh(root, "git", "update-ref", "refs/heads/feature", elsewhere)
+    monkeypatch.setattr(merge, "commit_of", lambda *_: thought)
+    result = sh(root, "git", "commit-tree", "main^{tree}", "-p", "main", "-m", "Result")
+    assert not merge.land(opened, Destination("refs/heads/feature", thought, True), result, "a test")
+    assert sh(root, "git", "rev-parse", "feature") == elsewhere
 
 
 def test_a_lock_that_a_killed_git_left_on_our_branch_is_not_in_the_way(root: Path) -> None:

@@ -277,6 +277,19 @@ def test_a_late_or_doubled_report_is_kept_and_never_applied(crew: Crew) -> None:
     assert crew.task()._replace(changed_at=0) == before._replace(changed_at=0)
 
 
+def test_the_outcome_of_an_earlier_check_is_not_taken_for_that_of_the_present_one(crew: Crew) -> None:
+    crew.at_work()
+    crew.reports()
+    crew.ends_turn()
+    first = crew.task().attempt
+    crew.accepted(ok=False)
+    crew.reports()
+    crew.ends_turn()
+    events = crew.do(ReportAcceptance("t1", first, ok=True, commit="c1"))
+    assert [type(event) for event in events] == [TaskReportIgnored]
+    assert crew.task().work is Work.CHECKING
+
+
 def test_what_the_world_will_not_do_blocks_the_task_and_frees_its_worker(crew: Crew) -> None:
     for expected in (Work.PREPARING, Work.CHECKING, Work.MERGING):
         crew.assign()

@@ -144,6 +144,7 @@ def test_wishes_that_cannot_be_are_refused_before_anything_starts(project: Proje
     project("run", "x", "--workers", "1").fails(2, "nobody reviews their own work")
     project("run", "x", "--backend", "no-such").fails(2, "no-such")
     project("run", "--task-file", "missing.md").fails(2, "missing.md")
+    assert project("task", "list", "--json").json["tasks"] == []
 
 
 @pytest.mark.long

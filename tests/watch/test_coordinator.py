@@ -135,9 +135,19 @@ def test_an_agent_that_coordinates_is_told_what_becomes_of_the_work() -> None:
         if isinstance(event, MessageQueued) and event.agent == "coordinator"
     ]
     assert told == [
+        "user has added t1: Parse dates. See the list of tasks for all that is new.",
         "t1 has passed its checks and waits for a review.",
         "worker-2 has approved t1: well done",
     ]
+
+
+def test_an_agent_that_coordinates_is_told_once_of_many_new_tasks_and_not_of_its_own() -> None:
+    band = Band(0)
+    band.ready("coordinator")
+    band.send("wait", "coordinator")
+    band.do(AddTasks(tuple(NewTask(Brief(f"piece {number}")) for number in range(100))))
+    band.do(AddTasks((NewTask(Brief("its own")),), by="coordinator"))
+    assert len(band.agent("coordinator").queue) == 1
 
 
 def test_a_new_runtime_goes_on_with_whatever_it_finds() -> None:

@@ -18,7 +18,6 @@ from remuda.domain.events import (
     RuntimeStarted,
     StaffChanged,
     StatusChanged,
-    TurnEnded,
 )
 from remuda.domain.lifecycle import DEAD, Phase, Status, TaskStatus, Work
 from remuda.domain.routing import Route, route_for, suits
@@ -93,8 +92,6 @@ def _matters(state: State, event: Event) -> bool:
     match event:
         case StatusChanged():
             return event.now in DEAD or (event.now in AWAKENS and state.agents[event.agent].phase is not None)
-        case TurnEnded():
-            return bool(state.agents[event.agent].task)
         case _:
             return isinstance(event, OF_WORK)
 

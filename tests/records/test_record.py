@@ -14,7 +14,7 @@ import pytest
 from records.kit import all_valid, git, record, repository, verified, write
 from remuda.records import manifest as manifests
 from remuda.records.begin import Asked, begin, end, use_tool
-from remuda.records.facts import Decision
+from remuda.records.facts import RULES, Decision
 from remuda.records.journal import Already, OpenTurn, open_turns
 from remuda.records.keeping import BadKeeping, Keeping
 from remuda.records.manifest import UUID7
@@ -329,3 +329,12 @@ def test_many_records_are_not_many_packs_and_stay_verifiable(tmp_path: Path) -> 
     assert len(packs) < 65
     git(top, "fsck", "--strict")
     assert all_valid(top) == 70
+
+
+def test_every_rule_stands_in_the_record_also_of_a_turn_that_nobody_checked(tmp_path: Path) -> None:
+    top = repository(tmp_path / "r")
+    made = record(top)
+    assert [(each.rule, each.status) for each in made.manifest.tasks[0].validations] == [
+        (rule, "skipped") for rule in RULES
+    ]
+    assert "- [ ] tests-pass: skipped" in made.files["pull_request.md"].decode()

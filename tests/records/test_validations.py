@@ -8,7 +8,7 @@ import pytest
 from records.kit import SECRET, git, repository, write
 from remuda.records import checked
 from remuda.records.begin import Asked, begin
-from remuda.records.facts import Begun
+from remuda.records.facts import RULES, Begun
 from remuda.records.journal import OpenTurn
 from remuda.records.keeping import Keeping
 from remuda.records.repository import find_repository
@@ -32,6 +32,7 @@ def test_every_rule_of_the_protocol_is_there_and_skipped_where_nothing_is_wanted
     turn = started(repository(tmp_path / "r"))
     found = judged(turn, Checks(commands={"tests-pass": ("true",)}))
     assert found.pop("tests-pass") == ("pass", "")
+    assert ("tests-pass", *found) == RULES
     assert set(found) == {
         *COMMANDS,
         "metadata-headers",

@@ -52,7 +52,7 @@ def _summary(turn: Turn) -> list[str]:
         )
     if turn.ended.error:
         lines.append(f"Error: {cell(turn.ended.error, 1000)}")
-    checks = Counter(each.status for each in turn.ended.validations)
+    checks = Counter(each.status for each in turn.validations)
     lines.append(f"Validations: {checks['pass']} passed, {checks['fail']} failed, {checks['skipped']} skipped.")
     return lines
 
@@ -89,7 +89,7 @@ def _bounded(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 def _checklist(turn: Turn) -> list[str]:
     marks = {"pass": "x", "fail": " ", "skipped": " "}
     lines = [_tick("x", "session_context.md, pull_request.md, adr.md and manifest.json are written by the runtime")]
-    return lines + [_tick(marks[each.status], _checked(each)) for each in turn.ended.validations]
+    return lines + [_tick(marks[each.status], _checked(each)) for each in turn.validations]
 
 
 def _checked(each: Validation) -> str:

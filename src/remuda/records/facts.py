@@ -61,6 +61,20 @@ class Validation(msgspec.Struct, frozen=True):
     why: str = ""  # one line
 
 
+# The protocol's rules, in its order. Each stands in every record, if only to say that it was not looked at.
+RULES = (
+    "tests-pass",
+    "lint-clean",
+    "typecheck",
+    "build-succeeds",
+    "security-scan",
+    "metadata-headers",
+    "version-incremented",
+    "branch-convention",
+    "commit-convention",
+)
+
+
 class Ended(msgspec.Struct, frozen=True):
     end: Moment
     outcome: Outcome
@@ -133,6 +147,10 @@ class Turn(msgspec.Struct, frozen=True):
     @property
     def model(self) -> str:
         return self.ended.model or self.begun.model
+
+    @property
+    def validations(self) -> list[Validation]:
+        return self.ended.validations or [Validation(rule, "skipped", why="not run") for rule in RULES]
 
     @property
     def decisions(self) -> list[Decision]:

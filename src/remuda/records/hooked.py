@@ -9,6 +9,7 @@ import sys
 import time
 
 from remuda.records.begin import Asked, begin, end, find_open, use_tool
+from remuda.records.files import read
 from remuda.records.journal import Already, OpenTurn, open_turns
 from remuda.records.keeping import OFF, keeping_of
 from remuda.records.moment import boot, process_start
@@ -36,6 +37,7 @@ EVENTS: "Mapping[str, Mapping[str, str]]" = {
         "SessionEnd": "interrupted",
     },
 }  # fmt: skip
+CHECKS = ("tests", "lint", "typecheck", "build", "scan", "headers", "versions", "branch_pattern", "commit_pattern")
 TWICE = 5.0  # seconds within which the same prompt of one session is the same event, where it has no id
 SHELLS = ("sh", "bash", "dash", "zsh", "env", "timeout")
 
@@ -133,9 +135,13 @@ def _during(repository: Repository, turn: OpenTurn, kind: str, payload: "Payload
 
 def _checked(repository: Repository) -> bool:
     """Whether anything has to be checked before a turn is over. Cheap: most projects have no such setting."""
-    from remuda.records.files import read
+    data = read(f"{repository.top}/remuda.toml") or b""
+    if b"[turns]" not in data:
+        return False
+    import tomllib
 
-    return b"[turns]" in (read(f"{repository.top}/remuda.toml") or b"")
+    turns = tomllib.loads(data.decode()).get("turns", {})
+    return any(turns.get(name) for name in CHECKS)
 
 
 def _size(path: str) -> int:

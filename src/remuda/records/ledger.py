@@ -7,7 +7,7 @@ from pathlib import Path
 from remuda.domain.errors import Invalid, Refused
 from remuda.git import git
 from remuda.git.objects import Entry, Objects
-from remuda.records.manifest import UUID7, Manifest, read_manifest
+from remuda.records.manifest import Manifest, read_manifest
 
 TAGS, TURNS = "refs/tags/turn/", "refs/turns/"
 TRAILER = re.compile(r"^([A-Z][A-Za-z0-9-]*): (.*)$")
@@ -126,7 +126,3 @@ def find_turn(turns: list[Marked], name: str) -> Marked:
         what = "no turn" if not found else "more than one turn"
         raise Refused(f"there is {what} {name[:60]!r}; see `remuda turn list`")
     return found[0]
-
-
-def is_uuid(text: str) -> bool:
-    return bool(UUID7.fullmatch(text))

@@ -138,7 +138,7 @@ def manifest(turn: Turn, records: dict[str, bytes], signer: Signer | None) -> by
                 begun.agent,
                 sorted({each.reads for each in turn.tools if each.reads}),
                 [Digest(each.path, each.sha256) for each in outputs],
-                [Checked(each.rule, each.status, each.details) for each in ended.validations],
+                [Checked(each.rule, each.status, each.details) for each in turn.validations],
             )
         ],
         provenance=Provenance(

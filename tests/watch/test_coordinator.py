@@ -4,7 +4,7 @@ import pytest
 
 from domain.band import Band
 from domain.crew import ADA, BOB
-from remuda.domain.commands import PauseAgent, ResumeAgent, RetireAgent, StartRuntime
+from remuda.domain.commands import HibernateAgent, PauseAgent, ResumeAgent, RetireAgent, StartRuntime
 from remuda.domain.events import MessageQueued
 from remuda.domain.lifecycle import Phase, Status, TaskStatus, Work
 from remuda.domain.routing import Route
@@ -104,6 +104,16 @@ def test_a_worker_with_mail_a_pause_or_a_rest_is_left_alone() -> None:
     assert band.agent().task == "t1"
 
 
+def test_a_worker_that_sleeps_is_woken_for_work_when_nobody_else_is_there() -> None:
+    band = Band(1)
+    band.do(HibernateAgent(ADA))
+    band.ended()
+    band.add()
+    assert band.task().holder == ADA
+    band.do(band.answer_to("t1") or ResumeAgent(ADA))
+    assert band.agent().status is Status.STARTING
+
+
 def test_while_an_agent_coordinates_it_keeps_still_and_takes_over_when_that_one_dies() -> None:
     band = Band()
     band.ready("coordinator")
@@ -125,9 +135,19 @@ def test_an_agent_that_coordinates_is_told_what_becomes_of_the_work() -> None:
         if isinstance(event, MessageQueued) and event.agent == "coordinator"
     ]
     assert told == [
+        "user has added t1: Parse dates. See the list of tasks for all that is new.",
         "t1 has passed its checks and waits for a review.",
         "worker-2 has approved t1: well done",
     ]
+
+
+def test_an_agent_that_coordinates_is_told_once_of_many_new_tasks_and_not_of_its_own() -> None:
+    band = Band(0)
+    band.ready("coordinator")
+    band.send("wait", "coordinator")
+    band.do(AddTasks(tuple(NewTask(Brief(f"piece {number}")) for number in range(100))))
+    band.do(AddTasks((NewTask(Brief("its own")),), by="coordinator"))
+    assert len(band.agent("coordinator").queue) == 1
 
 
 def test_a_new_runtime_goes_on_with_whatever_it_finds() -> None:
@@ -243,6 +263,12 @@ def test_a_task_goes_to_whom_the_routing_names(brief: Brief, backend: str) -> No
     assert (agent.role, agent.model) == (("expert", "large") if backend == "codex" else ("worker", ""))
     band.started(agent.name)
     assert band.task().holder == agent.name
+
+
+def test_a_route_without_labels_and_paths_is_for_every_task() -> None:
+    band = Band(0, Rules(routes=(Route(backend="goose"),), staff=Staff(1), backend="claude"))
+    band.add()
+    assert [agent.backend for agent in band.state.agents.values()] == ["goose"]
 
 
 def test_a_worker_that_the_routing_does_not_name_is_not_given_the_task() -> None:

@@ -6,10 +6,11 @@ from remuda.domain.commands import SendMessage
 from remuda.domain.decide import COORDINATOR
 from remuda.domain.events import Event, TurnLetThrough
 from remuda.domain.lifecycle import DEAD, TaskStatus
-from remuda.domain.state import Sender, State
-from remuda.domain.task_events import AcceptanceRun, MergeRefused, TaskStatusChanged, VerdictGiven
+from remuda.domain.state import Agent, Sender, State
+from remuda.domain.task_events import AcceptanceRun, MergeRefused, TaskAdded, TaskStatusChanged, VerdictGiven
 
-WORTH_TELLING = (TaskStatus.OPEN, TaskStatus.BLOCKED, TaskStatus.DONE, TaskStatus.CANCELLED, TaskStatus.DECOMPOSED)
+WORTH_TELLING = (TaskStatus.OPEN, TaskStatus.BLOCKED, TaskStatus.DONE)
+MORE_WORK = "briefing-more-work"
 
 
 def briefing(state: State, event: Event) -> Iterator[SendMessage]:
@@ -17,13 +18,23 @@ def briefing(state: State, event: Event) -> Iterator[SendMessage]:
     if not text:
         return
     for agent in state.agents.values():
-        if agent.role == COORDINATOR and agent.status not in DEAD:
-            letter = f"briefing-{state.seq}-{type(event).__name__}"
-            yield SendMessage(agent.name, letter, Sender.SYSTEM, "remuda", text)
+        if agent.role == COORDINATOR and agent.status not in DEAD and not _knows(agent, event):
+            kind = MORE_WORK if isinstance(event, TaskAdded) else f"briefing-{type(event).__name__}"
+            yield SendMessage(agent.name, f"{kind}-{state.seq}", Sender.SYSTEM, "remuda", text)
+
+
+def _knows(agent: Agent, event: Event) -> bool:
+    """What it did itself it need not be told, nor twice that there is more: a turn for each of a hundred tasks that
+    somebody imports would cost more than it is worth."""
+    if not isinstance(event, TaskAdded):
+        return False
+    return event.by == agent.name or any(letter.id.startswith(MORE_WORK) for letter in agent.queue)
 
 
 def _news(event: Event) -> str:
     match event:
+        case TaskAdded():
+            return f"{event.by} has added {event.task}: {event.brief.title}. See the list of tasks for all that is new."
         case AcceptanceRun() if event.check.ok:
             return f"{event.task} has passed its checks and waits for a review."
         case AcceptanceRun():

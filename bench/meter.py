@@ -25,6 +25,7 @@ import uvloop
 from bench.figure import Figure, spread
 from bench.peers import ROOT, python_of
 from remuda.domain.commands import SpawnAgent
+from remuda.domain.events import Recorded, RuntimeStarted
 from remuda.domain.ledger import Limits
 from remuda.meter import Seat
 from remuda.meter.apis import APIS
@@ -33,12 +34,14 @@ from remuda.meter.proxy import Meter
 from remuda.meter.upstream import Upstream
 from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import make_place
+from remuda.store.sqlite import SqliteStore
 
 ROUNDS = 9
 CALLS = 12  # of each way in a round
 CHUNKS = 30
 EVERY = 0.004  # seconds between two chunks: a fast model
 REQUEST = 100_000  # bytes, as of an agent in the middle of its work
+FREE = "sk-free"  # of an agent that has no budget
 KEY = "sk-" + hashlib.sha256(b"bench").hexdigest()  # it opens nothing, but LiteLLM takes no weak ones
 PATIENCE = 120.0  # seconds for LiteLLM to start: its imports take most of a minute here
 
@@ -57,19 +60,27 @@ def figures() -> list[Figure]:
             _process([sys.executable, "-m", "bench.meter", "meter", service, str(folder)]) as meter,
             _litellm(python, service, folder) as litellm,
         ):
-            rounds = uvloop.run(_measure({"direct": service, "meter": meter, "litellm": litellm}))
-    return [*_figures("first_byte", 0, rounds), *_figures("chunk", 1, rounds)]
+            ways = {"direct": (service, KEY), "meter": (meter, KEY), "free": (meter, FREE), "litellm": (litellm, KEY)}
+            rounds, flush = uvloop.run(_measure(ways, folder))
+    limit = f"one flush of this disk: {flush:.3g} ms"
+    return [
+        *_figures("first_byte", "meter", 0, rounds, limit),
+        *_figures("first_byte_without_a_budget", "free", 0, rounds, "nothing to wait for"),
+        *_figures("chunk", "meter", 1, rounds, ""),
+    ]
 
 
-def _figures(name: str, which: int, rounds: list[dict[str, list[Timed]]]) -> Iterator[Figure]:
-    def of(way: str, one: dict[str, list[Timed]]) -> float:
-        return median(timed[which] for timed in one[way])
+def _figures(name: str, way: str, which: int, rounds: list[dict[str, list[Timed]]], note: str) -> Iterator[Figure]:
+    def of(who: str, one: dict[str, list[Timed]]) -> float:
+        return median(timed[which] for timed in one[who])
 
-    ours = [of("meter", each) - of("direct", each) for each in rounds]
+    ours = [of(way, each) - of("direct", each) for each in rounds]
     theirs = [of("litellm", each) - of("direct", each) for each in rounds]
     straight = median([of("direct", each) for each in rounds])
     added, others = median(ours), median(theirs)
-    peer = f"straight to the service: {straight:.3g} ms; LiteLLM's proxy adds {others:.3g} ms"
+    peer = f"straight to the service: {straight:.3g} ms; LiteLLM's proxy adds {others:.3g} ms" + (
+        f"; {note}" if note else ""
+    )
     yield Figure(f"meter.{name}", added, "ms added, p50", spread(ours), peer, "≤ 1 ms", added <= 1)
     ratios = [b / max(a, 0.001) for a, b in zip(ours, theirs, strict=True)]
     ratio = median(ratios)
@@ -79,8 +90,11 @@ def _figures(name: str, which: int, rounds: list[dict[str, list[Timed]]]) -> Ite
 # --- the one that asks ---
 
 
-async def _measure(ways: dict[str, str]) -> list[dict[str, list[Timed]]]:
-    lines = {way: await _Line.open(url) for way, url in ways.items()}
+async def _measure(ways: dict[str, tuple[str, str]], folder: Path) -> tuple[list[dict[str, list[Timed]]], float]:
+    lines = {way: await _Line.open(url, key) for way, (url, key) in ways.items()}
+    store = SqliteStore(folder / "bare.db")
+    await store.restore()
+    flushes: list[float] = []
     for line in lines.values():
         for _ in range(5):  # what is loaded once, and the connections
             await line.ask()
@@ -90,30 +104,33 @@ async def _measure(ways: dict[str, str]) -> list[dict[str, list[Timed]]]:
         for _ in range(CALLS):
             for way, line in lines.items():
                 one[way].append(await line.ask())
+            began = time.perf_counter()
+            await store.append([Recorded(len(flushes) + 1, 0.0, "", RuntimeStarted("bench"))])
+            flushes.append((time.perf_counter() - began) * 1000)
         rounds.append(one)
     for line in lines.values():
         line.writer.close()
-    return rounds
+    await store.close()
+    return rounds, median(flushes)
 
 
 class _Line:
     """A program on one connection that it keeps open."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
-        self.reader, self.writer = reader, writer
+    def __init__(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], host: str, key: str) -> None:
+        self.reader, self.writer = stream
         text = "Fix the parser: it drops the last token of a line. "
         said = [{"role": "user", "content": text * 20} for _ in range(REQUEST // (len(text) * 20))]
         asked = {"model": "gpt-4.1", "messages": said, "stream": True, "max_tokens": 4096}
         body = json.dumps({**asked, "stream_options": {"include_usage": True}}).encode()
-        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {KEY}\r\n"
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n"
         head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         self._request = head.encode() + body
 
     @classmethod
-    async def open(cls, url: str) -> "_Line":
+    async def open(cls, url: str, key: str) -> "_Line":
         host = url.removeprefix("http://")
-        reader, writer = await asyncio.open_connection(*host.split(":"), limit=1 << 20)
-        return cls(reader, writer, host)
+        return cls(await asyncio.open_connection(*host.split(":"), limit=1 << 20), host, key)
 
     async def ask(self) -> Timed:
         began = time.monotonic_ns()
@@ -194,13 +211,14 @@ async def _metered(folder: Path, service: str) -> AsyncIterator[Meter]:
     make_place(folder)
     async with open_runtime(folder) as runtime:
         agent = await runtime.spawn(SpawnAgent("crew", "scripted", budget=Limits(tokens=10**12, nanousd=10**15)))
-        while agent not in runtime.world.live:  # noqa: ASYNC110 - it takes a process some time to start
+        free = await runtime.spawn(SpawnAgent("crew", "scripted"))
+        while not {agent, free} <= runtime.world.live.keys():  # noqa: ASYNC110 - processes take some time to start
             await asyncio.sleep(0.01)
         loading = asyncio.ensure_future(prices.load())
         await loading
-        seat = Seat(agent, runtime.world.live[agent].epoch)
+        seats = {KEY: Seat(agent, runtime.world.live[agent].epoch), FREE: Seat(free, runtime.world.live[free].epoch)}
         upstreams = {api.name: Upstream(service, "BENCH_KEY") for api in APIS}
-        meter = Meter(upstreams, Books(runtime, loading), {KEY: seat}.get)
+        meter = Meter(upstreams, Books(runtime, loading), seats.get)
         await meter.open()
         try:
             yield meter

@@ -18,6 +18,7 @@ from scripted_model.kit import KEY
 WITHIN = 30.0
 ADA = Seat("ada", 1)
 REAL = "the-real-key"
+EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 VARIABLE = "REMUDA_TEST_KEY"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from meter.kit import ADA, Purse, meter_of, post, run, service_of, until
+from meter.kit import ADA, EMPTY, Purse, meter_of, post, run, service_of, until
 from remuda.domain.state import Usage
 from remuda.meter import Refusal
 from remuda.meter.proxy import Meter
@@ -18,7 +18,6 @@ from scripted_model.seats import SEATS, seat
 
 EVERY = pytest.mark.parametrize("api", SEATS)
 MESSAGES = {"model": "m", "max_tokens": 500, "messages": [{"role": "user", "content": "hello"}]}
-EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
 @EVERY

@@ -49,11 +49,11 @@ class Demand:
 
     def within(self, output_tokens: int) -> bytes:
         """The request, made to ask for no more output than this."""
+        if output_tokens >= self.estimate.output_tokens:
+            return self.data
         each = output_tokens // self.answers
         body = self.body
         fields = [path for path in self.api.fields if _get(body, path) is not None]
-        if not fields and output_tokens >= self.estimate.output_tokens:
-            return self.data
         for path in fields or [_usual(self.api, self.estimate.model)]:
             limit = _number(_get(body, path))
             body = _put(body, path, each if limit is None else min(limit, each))
@@ -85,8 +85,13 @@ def bound(model: str, data: bytes, known: tuple[Known, ...], around: int) -> int
     a byte before, it is taken to do so again."""
     same = [each for each in known if each.model == model]
     dear = max([1.0, *(each.input_tokens / len(each.body) for each in same)])
-    grown = (each.input_tokens + AROUND + math.ceil(new_bytes(each.body, data) * dear) for each in same)
-    return min([around + math.ceil(len(data) * dear), *grown])
+    least = around + math.ceil(len(data) * dear)
+    for each in reversed(same):
+        new = new_bytes(each.body, data)
+        least = min(least, each.input_tokens + AROUND + math.ceil(new * dear))
+        if new < len(data) // 8:
+            break  # this is what it grew out of
+    return least
 
 
 def new_bytes(old: bytes, new: bytes) -> int:

@@ -61,14 +61,26 @@ def test_what_a_dead_agent_left_is_its_parents_again(books: Books) -> None:
     assert books.left(boss) == 9_000
 
 
-def test_an_orphan_keeps_what_it_was_given_and_draws_on_the_next_above_for_the_rest(books: Books) -> None:
+def test_a_budget_stands_as_long_as_anyone_below_it_lives(books: Books) -> None:
     boss = books.spawn_with(10_000)
     child = books.spawn_with(4_000, parent=boss)
     rich = books.spawn_with(1_000, parent=child)
     poor = books.spawn_with(parent=child)
     books.do(RetireAgent(child))
-    assert (books.left(boss), books.left(rich)) == (9_000, 1_000)
-    assert books.granted(poor, 1, 8_000, 5_000) == 1_000
+    assert (books.left(boss), books.left(child), books.left(rich)) == (6_000, 3_000, 1_000)
+    assert books.granted(poor, 1, 2_000, 5_000) == 1_000
+    books.settle(poor, 1, Usage(500, cost_nanousd=0))
+    books.do(RetireAgent(poor))
+    assert books.left(boss) == 6_000
+    books.do(RetireAgent(rich))
+    assert books.left(boss) == 9_500
+
+
+def test_an_orphan_is_not_freed_of_the_budget_that_it_was_born_under(books: Books) -> None:
+    boss = books.spawn_with(1_000)
+    child = books.spawn_with(parent=boss)
+    books.do(RetireAgent(boss))
+    assert books.granted(child, 1, 500, 9_000) == 500
 
 
 def test_one_without_a_budget_draws_on_the_nearest_above_that_has_one(books: Books) -> None:
@@ -126,6 +138,17 @@ def test_a_budget_that_comes_late_knows_what_was_spent_and_what_is_under_way(boo
     assert (books.account(ada).reserved, books.account(ada).spent.tokens) == (Spend(), 770)
 
 
+def test_a_budget_for_a_task_that_comes_late_bears_the_calls_of_those_who_work_on_it(books: Books) -> None:
+    books.do(AddTasks((NewTask(Brief("All"), id="all"),)))
+    ada, bob = books.ready(), books.ready()
+    books.do(SetBudget(PROJECT, Limits(tokens=10_000)))
+    books.do(AssignTask("all", ada))
+    books.granted(ada, 1, 100, 100)
+    books.granted(bob, 1, 1_000, 1_000)
+    books.do(SetBudget("task:all", Limits(tokens=1_000)))
+    assert (books.account("task:all").reserved.tokens, books.account("task:all").spent.tokens) == (200, 0)
+
+
 # --- calls ---
 
 
@@ -168,6 +191,21 @@ def test_a_call_is_said_to_be_refused_once_in_a_turn(books: Books) -> None:
     with pytest.raises(Refused, match="the budget of crew-1 is spent"):
         books.reserve(ada, 2, 300, 10)
     assert sum(isinstance(record.event, TriggerFired) for record in books.log) == 1
+
+
+def test_a_call_is_reserved_once(books: Books) -> None:
+    ada = books.spawn_with(1_000)
+    books.granted(ada, 1, 100, 100)
+    with pytest.raises(Refused, match="call 1 of crew-1 is under way already"):
+        books.reserve(ada, 1, 100, 100)
+
+
+def test_no_call_is_made_when_the_time_is_up(books: Books) -> None:
+    ada = books.spawn_with(10_000, milliseconds=5_000)
+    books.send(name=ada)
+    assert books.granted(ada, 1, 100, 100) == 100
+    books.now += 10
+    assert not any(isinstance(event, BudgetReserved) for event in books.reserve(ada, 2, 100, 100))
 
 
 def test_a_call_is_settled_once_and_only_if_it_was_reserved(books: Books) -> None:

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import uvloop
+
 from remuda.domain.state import Usage
 from remuda.meter import Estimate, Grant, Refusal, Seat
 from remuda.meter.apis import APIS
@@ -16,6 +18,7 @@ from scripted_model.kit import KEY
 WITHIN = 30.0
 ADA = Seat("ada", 1)
 REAL = "the-real-key"
+EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 VARIABLE = "REMUDA_TEST_KEY"
 
 
@@ -71,7 +74,7 @@ def run(story: Callable[[], Awaitable[None]]) -> None:
         async with asyncio.timeout(WITHIN):
             await story()
 
-    asyncio.run(bounded())
+    uvloop.run(bounded())  # as the runtime does
 
 
 # --- a service that answers in bytes ---

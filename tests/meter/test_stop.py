@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from meter.kit import ADA, Purse, meter_of, post, run, service_of, until
+from meter.kit import ADA, EMPTY, Purse, meter_of, post, run, service_of, until
 from remuda.domain.state import Usage
 from remuda.meter import Refusal
 from remuda.meter.proxy import Meter
@@ -18,7 +18,6 @@ from scripted_model.seats import SEATS, seat
 
 EVERY = pytest.mark.parametrize("api", SEATS)
 MESSAGES = {"model": "m", "max_tokens": 500, "messages": [{"role": "user", "content": "hello"}]}
-EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
 @EVERY
@@ -29,7 +28,7 @@ def test_a_call_that_would_exceed_the_budget_is_refused_in_the_words_of_its_api(
         async with ScriptedModel() as model, meter_of(model.url, purse) as meter:
             through = seat(api, meter.url)
             failed = bad(await through.ask(script({"say": "too much"}), stream=stream))
-            assert failed.status == 400
+            assert failed.status == 402
             assert "the budget is spent" in json.dumps(failed.body)
             assert model.calls == []
             assert (purse.spent, purse.open) == (0, {})
@@ -112,7 +111,7 @@ def test_thinking_stays_below_the_limit_and_where_none_is_left_for_it_the_call_i
                 sent = json.loads(service.bodies[0])
                 assert 1024 <= sent["thinking"]["budget_tokens"] == sent["max_tokens"] - 1
             async with meter_of(service.url, Purse(tokens=1000)) as meter:
-                assert b"400" in (await post(meter.url, "/v1/messages", asked))[:20]
+                assert b"402" in (await post(meter.url, "/v1/messages", asked))[:20]
             assert len(service.bodies) == 1
 
     run(story)

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "retire": ("tell", "End an agent for good"),
     "answer": ("answer", "Answer what an agent asks before it uses a tool"),
     "task": ("task", "The list of work: add, list, show, assign, import, export …"),
+    "budget": ("budget", "Show, set and grant what agents may spend"),
     "loops": ("loops", "List what is not at its end, and who has to see to it"),
     "trigger": ("trigger", "Stop an agent for a reason, and ask what is to become of it"),
     "verdict": ("verdict", "Reap, restart or let go on an agent that was stopped"),

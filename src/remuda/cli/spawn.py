@@ -2,6 +2,7 @@
 
 import click
 
+from remuda.cli.budget import MEASURES, limit_options, limits_of
 from remuda.cli.project import project, write
 from remuda.cli.say import json_option, out, out_json
 from remuda.cli.words import from_file, text_of
@@ -17,6 +18,7 @@ from remuda.domain.errors import Invalid
 @click.option("--instructions", default="", metavar="TEXT|@FILE", help="What it is told before its first message.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="For the backend; may be repeated.")
 @click.option("--hold", is_flag=True, help="Do not start it yet; `remuda resume` does.")
+@limit_options
 @click.option("-m", "--message", default="", help="Its first message.")
 @json_option
 def spawn(role: str, options: tuple[str, ...], instructions: str, message: str, as_json: bool, **rest: object) -> None:
@@ -29,6 +31,8 @@ def spawn(role: str, options: tuple[str, ...], instructions: str, message: str, 
         "instructions": text_of("the instructions", instructions),
         "message": text_of("the message", message),
         **{name: text_of(name, value) if isinstance(value, str) else value for name, value in rest.items()},
+        **dict.fromkeys(MEASURES),
+        **limits_of(rest),
     }
     answer = write(project(), "/v1/agents", body)
     out_json(answer) if as_json else out(answer["agent"]["name"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 from remuda.domain.events import BudgetReserved, BudgetSet, BudgetWarned, Event, TurnEnded, TurnStarted, UsageRecorded
 from remuda.domain.ledger import (
@@ -72,24 +72,28 @@ def covers(state: State, scope: str, agent: Agent) -> bool:
             return True
 
 
-def bounding(state: State, agent: Agent) -> Iterator[Account]:
-    """The accounts that limit the agent: of one that is dead nothing is drawn any more, what it had left is its
-    parent's again."""
-    for scope in scopes(state, agent):
-        kind, _, name = scope.partition(":")
-        if kind != "agent" or name == agent.name or state.agents[name].status not in DEAD:
-            yield state.ledger.accounts[scope]
+def standing(state: State) -> set[str]:
+    """Agents that live, or under whom somebody does: their budgets stand. Of the others nothing can be spent any more,
+    and what they had left is their parents' again."""
+    found: set[str] = set()
+    for agent in state.agents.values():
+        if agent.status not in DEAD:
+            for each in lineage(state, agent):
+                if each.name in found:
+                    break
+                found.add(each.name)
+    return found
 
 
 # --- what is left ---
 
 
 def pool(state: State, agent: Agent | None, measure: int) -> str:
-    """The account that an agent draws on: its own, or that of the nearest above that lives, or the project's."""
+    """The account that an agent draws on: its own, or that of the nearest above, or the project's."""
     accounts = state.ledger.accounts
     for each in lineage(state, agent):
         account = accounts.get(f"agent:{each.name}")
-        if account is not None and account.limits[measure] is not None and each.status not in DEAD:
+        if account is not None and account.limits[measure] is not None:
             return account.scope
     project = accounts.get(PROJECT)
     return PROJECT if project is not None and project.limits[measure] is not None else ""
@@ -97,13 +101,13 @@ def pool(state: State, agent: Agent | None, measure: int) -> str:
 
 def delegated(state: State, scope: str, measure: int) -> int:
     """What agents below were given out of this account and have not spent."""
-    total = 0
+    total, stands = 0, standing(state)
     for account in state.ledger.accounts.values():
         limit = account.limits[measure]
         if limit is None or not account.scope.startswith("agent:") or account.scope == scope:
             continue
         agent = state.agents[account.scope.removeprefix("agent:")]
-        if agent.status not in DEAD and pool(state, state.agents.get(agent.parent), measure) == scope:
+        if agent.name in stands and pool(state, state.agents.get(agent.parent), measure) == scope:
             total += max(0, limit - account.spent[measure] - account.reserved[measure])
     return total
 
@@ -112,9 +116,7 @@ def remaining(state: State, account: Account, measure: int) -> int:
     """Allocated, less what is spent, reserved, and delegated. Below zero for one that was overspent or lowered."""
     limit = account.limits[measure]
     assert limit is not None, f"{account.scope} has no limit of {MEASURES[measure]}"
-    given = 0
-    if account.scope == PROJECT or account.scope.startswith("agent:"):
-        given = delegated(state, account.scope, measure)
+    given = delegated(state, account.scope, measure)
     return limit - account.spent[measure] - account.reserved[measure] - given
 
 
@@ -123,8 +125,9 @@ def left(state: State, agent: Agent, measure: int) -> tuple[str, int, int] | Non
     the moment. None: nothing limits it."""
     found: tuple[str, int, int] | None = None
     draws_on = pool(state, agent, measure)
-    for account in bounding(state, agent):
-        scope, limit = account.scope, account.limits[measure]
+    for scope in scopes(state, agent):
+        account = state.ledger.accounts[scope]
+        limit = account.limits[measure]
         if limit is None:
             continue
         room = limit - account.spent[measure] - account.reserved[measure]
@@ -146,8 +149,8 @@ class Short(NamedTuple):
 
 def spent_out(state: State, agent: Agent, now: float) -> Short | None:
     """An account of which nothing is left. No turn is begun then."""
-    for account in bounding(state, agent):
-        scope = account.scope
+    for scope in scopes(state, agent):
+        account = state.ledger.accounts[scope]
         for measure, limit in limited(account.limits):
             spent = account.spent[measure] + (running(state, scope, now) if measure == TIME else 0)
             given = delegated(state, scope, measure) if scope == pool(state, agent, measure) else 0
@@ -178,7 +181,7 @@ def shortage(state: State, short: Short) -> tuple[str, tuple[tuple[str, int], ..
     scope, measure, spent, asked = short
     account, name = state.ledger.accounts[scope], MEASURES[measure]
     limit = account.limits[measure] or 0
-    given = delegated(state, scope, measure) if scope == PROJECT or scope.startswith("agent:") else 0
+    given = delegated(state, scope, measure)
     text = f"the budget of {owner(scope)} is spent: {in_words(measure, spent)} of {in_words(measure, limit)}"
     if given:
         text += f", and {in_words(measure, given)} given to others"
@@ -197,7 +200,8 @@ def owner(scope: str) -> str:
 
 
 def in_words(measure: int, amount: int) -> str:
-    match MEASURES[measure]:
+    unit = MEASURES[measure]
+    match unit:
         case Measure.TOKENS:
             return f"{amount:,} tokens"
         case Measure.NANOUSD:
@@ -206,6 +210,8 @@ def in_words(measure: int, amount: int) -> str:
             return f"{amount:,} turn" + ("" if amount == 1 else "s")
         case Measure.MILLISECONDS:
             return f"{amount // 60_000:,} min {amount // 1000 % 60} s"
+        case _:
+            assert_never(unit)
 
 
 # --- how events change them ---

@@ -43,14 +43,18 @@ KINDS = ("agent", "own", "task")
 def set_budget(decision: Decision, command: SetBudget) -> None:
     _check_scope(decision, command.scope)
     _check_limits(command.limits)
-    _put(decision, command.scope, command.limits, command.by, command.why)
+    now = _limits(decision, command.scope)
+    after = (
+        None if measure in command.lift else had if wanted is None else wanted
+        for measure, had, wanted in zip(MEASURES, now, command.limits, strict=True)
+    )
+    _put(decision, command.scope, Limits(*after), command.by, command.why)
 
 
 def grant(decision: Decision, command: GrantBudget) -> None:
     _check_scope(decision, command.scope)
     _check_limits(command.more)
-    account = decision.state.ledger.accounts.get(command.scope)
-    now = account.limits if account else Limits()
+    now = _limits(decision, command.scope)
     for measure, _more in limited(command.more):
         if now[measure] is None:
             raise Refused(
@@ -60,6 +64,11 @@ def grant(decision: Decision, command: GrantBudget) -> None:
         *(limit if more is None else (limit or 0) + more for limit, more in zip(now, command.more, strict=True))
     )
     _put(decision, command.scope, after, command.by, command.why)
+
+
+def _limits(decision: Decision, scope: str) -> Limits:
+    account = decision.state.ledger.accounts.get(scope)
+    return account.limits if account else Limits()
 
 
 def endow(decision: Decision, agent: str, limits: Limits, by: str) -> None:

@@ -2,16 +2,17 @@
 
 from dataclasses import dataclass
 
-from remuda.domain.ledger import Limits
+from remuda.domain.ledger import Limits, Measure
 from remuda.domain.state import Usage
 
 
 @dataclass(frozen=True, slots=True)
 class SetBudget:
-    """Limits as they are to be from now on. What is not limited here is not limited any more."""
+    """Limits as they are to be from now on. Measures that are not named stay as they are."""
 
     scope: str
     limits: Limits
+    lift: tuple[Measure, ...] = ()  # these are not limited any more
     by: str = "user"
     why: str = ""
 

@@ -54,4 +54,4 @@ async def start_session(world: World, effect: StartSession) -> Report:
         live.close()
         raise
     live.watch(session, world.forget)
-    return ReportSessionStarted(effect.agent, effect.epoch, session.ref)
+    return ReportSessionStarted(effect.agent, effect.epoch, session.ref, loan.metered)

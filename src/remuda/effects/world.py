@@ -25,6 +25,7 @@ class Loan:
     env: dict[str, str] = field(default_factory=dict)
     options: tuple[tuple[str, str], ...] = ()
     instructions: str = ""
+    metered: bool = False  # every call that it makes to its model is counted on the way
 
 
 # Asked for each session that starts, with the token by which its process will be known.
@@ -56,6 +57,7 @@ class World:
             {name: value for loan in loans for name, value in loan.env.items()},
             tuple(option for loan in loans for option in loan.options),
             "\n\n".join(loan.instructions for loan in loans if loan.instructions),
+            any(loan.metered for loan in loans),
         )
 
     def forget(self, live: Live) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import h11
 
@@ -62,8 +62,7 @@ class Caller(asyncio.Protocol):
     # --- what asyncio says ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass of it
         self._all.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -151,7 +150,9 @@ class Caller(asyncio.Protocol):
 
     def answer(self, status: int, body: bytes) -> None:
         """A whole answer of our own."""
-        reason = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}.get(status, "Error")
+        reason = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 404: "Not Found"}.get(
+            status, "Error"
+        )
         head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         self.write(head.encode() + body)
 

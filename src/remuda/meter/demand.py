@@ -6,8 +6,10 @@ That is four times too much for plain text. So what a session's earlier calls we
 request that grows out of one of them has no more tokens than that one, and the bytes that are new.
 """
 
+import math
 import re
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,11 +49,11 @@ class Demand:
 
     def within(self, output_tokens: int) -> bytes:
         """The request, made to ask for no more output than this."""
+        if output_tokens >= self.estimate.output_tokens:
+            return self.data
         each = output_tokens // self.answers
         body = self.body
         fields = [path for path in self.api.fields if _get(body, path) is not None]
-        if not fields and output_tokens >= self.estimate.output_tokens:
-            return self.data
         for path in fields or [_usual(self.api, self.estimate.model)]:
             limit = _number(_get(body, path))
             body = _put(body, path, each if limit is None else min(limit, each))
@@ -65,43 +67,51 @@ def read(api: Api, path: str, body: dict[str, Any], known: tuple[Known, ...] = (
     if api is CHAT and body.get("stream") is True:
         body = _put(body, ("stream_options", "include_usage"), True)  # else nothing tells what the answer cost
     data = msgspec.json.encode(body)
-    least = 0
-    if points_elsewhere(body):
-        least = LARGEST_CONTEXT
-    elif has_hosted_tool(body):
-        least = HOSTED
+    unseen = LARGEST_CONTEXT if points_elsewhere(body) else HOSTED if has_hosted_tool(body) else 0
+    around = AROUND_TOOLS if body.get("tools") else AROUND
     model = str(body.get("model") or _model_in(path))
     answers = max([1, *(_number(_get(body, each)) or 1 for each in api.choices)])
     said = [limit for each in api.fields if (limit := _number(_get(body, each))) is not None]
     output = max(said) if said else ceiling(model)
     thinks = isinstance(body.get("thinking"), dict) and "budget_tokens" in body["thinking"]
     floor = max(api.least, _LEAST_THINKING + 1 if thinks else 0)
-    into = least + bound(model, data, known)
+    into = unseen + bound(model, data, known, around)
     estimate = Estimate(model, into, max(output, 1) * answers, min(floor, max(output, 1)) * answers)
     return Demand(api, body, data, estimate, answers)
 
 
-def bound(model: str, data: bytes, known: tuple[Known, ...]) -> int:
-    """No call with this request has more tokens in it than this."""
-    around = AROUND_TOOLS if b'"tools":' in data else AROUND
-    grown = (each.input_tokens + new_bytes(each.body, data) + AROUND for each in known if each.model == model)
-    return min([len(data) + around, *grown])
+def bound(model: str, data: bytes, known: tuple[Known, ...], around: int) -> int:
+    """No request like this has more tokens in it than this. Should a service have counted more than one token for
+    a byte before, it is taken to do so again."""
+    same = [each for each in known if each.model == model]
+    dear = max([1.0, *(each.input_tokens / len(each.body) for each in same)])
+    least = around + math.ceil(len(data) * dear)
+    for each in reversed(same):
+        new = new_bytes(each.body, data)
+        least = min(least, each.input_tokens + AROUND + math.ceil(new * dear))
+        if new < len(data) // 8:
+            break  # this is what it grew out of
+    return least
 
 
 def new_bytes(old: bytes, new: bytes) -> int:
     """How much of the new is not in the old, where the old was added to in one place."""
-    before = _same(old, new)
-    shorter = min(len(old), len(new)) - before
-    after = _same(old[len(old) - shorter :][::-1], new[len(new) - shorter :][::-1])
+    shorter = min(len(old), len(new))
+    before = _longest(shorter, lambda low, high: old[low:high] == new[low:high])
+    ends = len(old), len(new)
+    after = _longest(
+        shorter - before,
+        lambda low, high: old[ends[0] - high : ends[0] - low] == new[ends[1] - high : ends[1] - low],
+    )
     return len(new) - before - after
 
 
-def _same(one: bytes, other: bytes) -> int:
-    """How many bytes they begin with in common: halved until found, because comparing is fast and looking is not."""
-    low, high = 0, min(len(one), len(other))
+def _longest(most: int, same: Callable[[int, int], bool]) -> int:
+    """How far they are the same: halved until found, because comparing bytes is fast and looking at each is not."""
+    low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if same(low, middle):
             low = middle
         else:
             high = middle - 1

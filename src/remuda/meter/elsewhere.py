@@ -7,7 +7,7 @@ from typing import Any
 _KEPT = ("previous_response_id", "conversation", "prompt", "cachedContent", "cached_content")
 _MESSAGES = ("messages", "input", "contents", "system", "systemInstruction", "system_instruction")
 _INSIDE = ("content", "output", "parts")  # where a message, or the result of a tool, has its parts
-_BY_NAME = ("file_id", "file_url", "fileData", "file_data")
+_BY_NAME = frozenset({"file_id", "file_url", "fileData", "file_data"})
 _HOSTED_KINDS = (
     "web_search",
     "web_fetch",
@@ -40,20 +40,26 @@ def _hosted(tool: dict[str, Any]) -> bool:
 
 
 def _parts(value: Any) -> Iterator[dict[str, Any]]:
+    """Messages and what they are made of. Long conversations are looked through before every call, so it is quick."""
     for each in value if isinstance(value, list) else (value,):
         if isinstance(each, dict):
             yield each
             for key in _INSIDE:
-                yield from _parts(each.get(key))
+                if isinstance(each.get(key), list):
+                    yield from _parts(each[key])
 
 
 def _fetched(part: dict[str, Any]) -> bool:
-    if part.get("type") in ("item_reference", "container_upload") or any(part.get(key) for key in _BY_NAME):
+    if part.get("type") in ("item_reference", "container_upload"):
         return True
-    source, file, image = part.get("source"), part.get("file"), part.get("image_url")
-    if isinstance(source, dict) and source.get("type") in ("url", "file"):
+    if not _BY_NAME.isdisjoint(part) and any(part.get(key) for key in _BY_NAME):
         return True
-    if isinstance(file, dict) and file.get("file_id"):
-        return True
-    address = image.get("url") if isinstance(image, dict) else image
-    return isinstance(address, str) and not address.startswith("data:")
+    if "source" in part and isinstance(part["source"], dict):
+        return part["source"].get("type") in ("url", "file")
+    if "file" in part and isinstance(part["file"], dict):
+        return bool(part["file"].get("file_id"))
+    if "image_url" in part:
+        image = part["image_url"]
+        address = image.get("url") if isinstance(image, dict) else image
+        return isinstance(address, str) and not address.startswith("data:")
+    return False

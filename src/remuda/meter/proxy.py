@@ -19,8 +19,9 @@ from remuda.meter.route import Target, headers_of, target_of, token_of
 from remuda.meter.tally import Tally
 from remuda.meter.upstream import Upstream, lines_of
 
-# What programs take as final. Much else is tried again, by some of them for minutes.
-REFUSED = 400
+# What programs take as final: all that we drive do so at once, Codex after three quick tries.
+# At 400 OpenCode and goose go on trying, at 429 and above all of them do, some for minutes.
+REFUSED = 402
 NOBODY = 499  # for want of a better number: there is nobody to answer
 REMEMBERED = 4  # calls of a session that later ones may have grown out of; some programs lead two conversations
 
@@ -114,6 +115,8 @@ class Meter:
         try:
             answer = await self._pass_on(caller, order, partial(Tally, target.api))
             usage = _used(answer)
+            if usage is None and grant.output_tokens is None:
+                usage = answer.tally.seen if answer.tally is not None else Usage()
         finally:
             self._ledger.settle(grant, usage)
         if usage is not None and demand is not None:

@@ -30,8 +30,13 @@ class Tally:
     @property
     def usage(self) -> Usage | None:
         """Of the whole call; None where it was never told, or cannot be."""
+        return self.seen if self._final else None
+
+    @property
+    def seen(self) -> Usage | None:
+        """As far as it was told."""
         told = self._told
-        if not self._final or told is None:
+        if told is None:
             return None
         counts = (told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_creation_tokens)
         return told if all(0 <= count <= MOST_TOKENS for count in counts) else None

@@ -38,9 +38,9 @@ class Batch:
             evolve(state, record)
             self.records.append(record)
             self._touch(state, event)
+        self.ledger = state.ledger
 
     def _touch(self, state: State, event: Event) -> None:
-        self.ledger = state.ledger
         agent: str | None = getattr(event, "agent", None)
         if agent is not None:
             self.agents[agent] = state.agents[agent]

@@ -12,6 +12,7 @@ from remuda.domain.permission import Policy, Ruling
 from remuda.domain.trigger import Course
 from remuda.effects.work import WorkRules
 from remuda.effects.world import DEFAULT_SILENCE
+from remuda.runtime.budget_settings import BudgetSettings, MeterSettings
 from remuda.runtime.nearest import in_words, keys_of
 from remuda.runtime.tool_servers import GatewaySettings
 from remuda.runtime.watch_settings import TEMPLATE as WATCHES
@@ -84,6 +85,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agents: dict[str, AgentSettings] = {}
     gateway: GatewaySettings = GatewaySettings()
     watch: WatchSettings = WatchSettings()
+    budget: BudgetSettings = BudgetSettings()
+    meter: MeterSettings = MeterSettings()
 
     @property
     def work(self) -> WorkRules:
@@ -185,6 +188,20 @@ TEMPLATE = (
 # history = "rebase"      # or "squash": one commit for each task; or "merge"
 # target = ""             # the branch to merge into; empty: the one that you are on
 
+[budget]                  # of each agent that you spawn and give no other; 0 is no limit
+# tokens = 0              # all of them: input, output, from the cache and into it
+# usd = 0.0
+# turns = 0
+# minutes = 0.0           # in turns
+
+[meter]                   # the proxy between agents and models, which counts and stops
+# on = true
+# skip = []               # agent programs that go to their models themselves; they then only tell of their calls
+
+# [meter.upstreams.anthropic]  # or openai-responses, openai-chat, gemini
+#   url = "https://api.anthropic.com"
+#   key = "ANTHROPIC_API_KEY"  # the name of a variable where `remuda up` runs; agents never see it
+
 [output]
 # lines = 100             # recent lines of output kept in memory for each live agent
 
@@ -206,6 +223,8 @@ def load_settings(path: Path) -> Settings:
         raise Invalid(f"{path}: {in_words(str(error), Settings)}") from error
     if not 1 <= settings.output.lines <= 100_000:
         raise Invalid(f"{path}: output.lines must be from 1 to 100000, not {settings.output.lines}")
+    settings.budget.limits()
+    settings.meter.services()
     if not 0 <= settings.tasks.workers <= MOST_WORKERS:
         raise Invalid(f"{path}: tasks.workers must be from 0 to {MOST_WORKERS}, not {settings.tasks.workers}")
     if not 0 < settings.turns.silence_seconds < math.inf:  # also not nan, which TOML can write

@@ -13,6 +13,7 @@ from remuda.domain.decide import COORDINATOR
 from remuda.domain.draft import find
 from remuda.domain.errors import Refused
 from remuda.domain.events import AgentSpawned
+from remuda.domain.ledger import UNLIMITED
 from remuda.domain.permission import Policy
 from remuda.domain.state import Agent, Sender
 from remuda.effects.world import World
@@ -63,9 +64,11 @@ class Runtime:
         return next(event.agent for event in accepted.events if isinstance(event, AgentSpawned))
 
     def complete(self, command: SpawnAgent) -> SpawnAgent:
-        """With the project's own backend where it names none."""
+        """With the project's own backend and budget where it names none. What an agent spawns draws on its own."""
         if not command.backend:
             command = replace(command, backend=self.settings.project.backend)
+        if command.budget == UNLIMITED and not command.parent:
+            command = replace(command, budget=self.settings.budget.limits())
         self.known_backend(command.backend)
         return command
 

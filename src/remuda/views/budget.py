@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from remuda.domain.accounts import MEASURES, delegated, in_words, owner
-from remuda.domain.ledger import PROJECT, Account, Limits, Measure, limited, percent
+from remuda.domain.ledger import Account, Limits, Measure, limited, percent
 from remuda.domain.state import State
 from remuda.views.table import Column, table
 
@@ -47,10 +47,9 @@ def _row(state: State, account: Account) -> AccountRow:
 
 
 def _measures(state: State, account: Account) -> Iterator[MeasureRow]:
-    gives = account.scope == PROJECT or account.scope.startswith("agent:")
     for index, limit in limited(account.limits):
         spent, reserved = account.spent[index], account.reserved[index]
-        given = delegated(state, account.scope, index) if gives else 0
+        given = delegated(state, account.scope, index)
         yield MeasureRow(MEASURES[index], limit, spent, reserved, given, limit - spent - reserved - given)
 
 

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from remuda.domain.commands import Command, PauseAgent, ResumeAgent, RetireAgent, SpawnAgent, StopAgent
 from remuda.domain.errors import Refused, RemudaError
 from remuda.domain.events import MessageQueued
+from remuda.domain.ledger import Limits
 from remuda.domain.state import Sender
 from remuda.runtime.runtime import Caller, Runtime
 from remuda.views.agent import Detail, detail, detail_text
@@ -28,6 +29,10 @@ class SpawnBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: dict[str, str] = {}
     hold: bool = False
     message: str = ""  # its first mail, if any
+    tokens: int | None = None  # what it may spend, with all that it spawns itself
+    nanousd: int | None = None
+    turns: int | None = None
+    milliseconds: int | None = None
 
 
 class MessageBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,6 +88,7 @@ async def spawn_agent(request: Request) -> Response:
         instructions=body.instructions,
         options=tuple(body.options.items()),
         hold=body.hold,
+        budget=Limits(body.tokens, body.nanousd, body.turns, body.milliseconds),
     )
     name = await runtime.spawn(command, order=order)
     if body.message:

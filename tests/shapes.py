@@ -27,11 +27,11 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     if origin in (Union, types.UnionType):
         return st.one_of([values(part) for part in parts])
     if origin is tuple and parts[-1] is Ellipsis:
-        return st.lists(values(parts[0]), max_size=3).map(tuple)
+        return st.lists(values(parts[0]), max_size=2).map(tuple)
     if origin is tuple:
         return st.tuples(*(values(part) for part in parts))
     if origin is dict:
-        return st.dictionaries(values(parts[0]), values(parts[1]), max_size=3)
+        return st.dictionaries(values(parts[0]), values(parts[1]), max_size=1)
     return st.builds(kind, **{name: values(hint) for name, hint in _hints(kind).items()})
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 HOOKS = (
@@ -51,7 +52,7 @@ def make_repository(folder: Path) -> Path:
     return folder
 
 
-def make_dirty(root: Path) -> Path:
+def make_dirty(root: Path, *, hooks: Iterable[str] = HOOKS) -> Path:
     """As a user in the middle of things: staged, changed, untracked, ignored and stashed work, a branch, hooks."""
     sh(root, "git", "branch", "feature")
     write(root, a_txt="stashed\n")
@@ -59,7 +60,7 @@ def make_dirty(root: Path) -> Path:
     write(root, b_txt="staged\n", new_txt="new\n")
     sh(root, "git", "add", "b.txt")
     write(root, src__c_txt="changed\n", _gitignore="*.log\n", noise_log="noise")
-    for name in HOOKS:
+    for name in hooks:
         hook = root / ".git" / "hooks" / name
         hook.write_text(f"#!/bin/sh\necho {name} >> '{root}/hooks-ran'\n")
         hook.chmod(0o755)
@@ -94,6 +95,11 @@ def fingerprint(root: Path) -> dict[str, str]:
     refs = sh(root, "git", "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
     found["refs"] = "\n".join(each for each in refs if not each.startswith(("refs/heads/remuda/", "refs/remuda/")))
     return found
+
+
+def users(root: Path) -> dict[str, str]:
+    """The fingerprint without what Remuda keeps in its own folder."""
+    return {name: value for name, value in fingerprint(root).items() if not name.startswith(".remuda/")}
 
 
 def fsck(root: Path) -> None:

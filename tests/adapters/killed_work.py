@@ -1,6 +1,6 @@
 """Does one step of work on a task again and again, and each time one command of git's later it all goes wrong.
 
-    python -m adapters.killed_work STEP WAY FOLDER
+    python -m adapters.killed_work STEP WAY FOLDER [NUMBER OF THE FIRST COMMAND]
 
 The ways: `before` kills this process with SIGKILL before the command, `full` lets git itself die at the first byte that
 it writes, as on a full disk. Then the step is done once more, undisturbed, and must come out as if nothing had been.
@@ -18,11 +18,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from adapters.git_kit import commit, fingerprint, fsck, make_dirty, make_repository, sh, write
+from adapters.git_kit import commit, fsck, make_dirty, make_repository, sh, users, write
 from adapters.work_kit import Shop
 from remuda.domain.commands import Report
 from remuda.domain.effects import PrepareWorktree
-from remuda.domain.task_commands import ReportAcceptance, ReportMerged, ReportWorktreeReady, ReportWorktreeRemoved
+from remuda.domain.task_commands import (
+    ReportAcceptance,
+    ReportMerged,
+    ReportMergeRefused,
+    ReportWorktreeReady,
+    ReportWorktreeRemoved,
+)
 from remuda.effects.prepare_worktree import prepare_worktree
 
 TASK = "t-1"
@@ -68,6 +74,19 @@ def is_merged(shop: Shop, report: Report) -> None:
     assert report.commit == shop.tip("remuda/merged")
 
 
+def is_refused(shop: Shop, report: Report) -> None:
+    assert isinstance(report, ReportMergeRefused), report
+    assert "is begun in your worktree" in report.tail, report
+    assert "<<<<<<<" in (shop.path(TASK) / "a.txt").read_text()
+    assert (shop.path(TASK) / "zero.txt").exists()
+    (shop.path(TASK) / "a.txt").write_text("both\n")
+    checked = asyncio.run(shop.check(TASK))
+    assert isinstance(checked, ReportAcceptance), checked
+    assert sh(shop.path(TASK), "git", "show", "--no-patch", "--format=%P").count(" ") == 1
+    assert isinstance(asyncio.run(shop.merge(TASK)), ReportMerged)
+    assert sh(shop.root, "git", "show", "remuda/merged:a.txt") == "both"
+
+
 def is_cleared(shop: Shop, report: Report) -> None:
     assert report == ReportWorktreeRemoved(TASK, 4)
     assert not [each.name for each in shop.path(TASK).parent.iterdir() if TASK in each.name]
@@ -80,6 +99,7 @@ STEPS: dict[str, tuple[Callable[[Shop], Any], Callable[[Shop, Report], None]]] =
     "prepare": (prepare, is_prepared),
     "check": (check, is_checked),
     "merge": (merge, is_merged),
+    "refuse": (merge, is_refused),
     "clear": (clear, is_cleared),
 }
 
@@ -99,6 +119,10 @@ def make(root: Path, step: str) -> None:
         sh(shop.path(TASK), "git", "reset", "-q", "--soft", "main")
         commit(shop.path(TASK), f"Work on {TASK}")
         asyncio.run(shop.work("t-0", zero_txt="0\n"))
+        asyncio.run(shop.merge("t-0"))
+    elif step == "refuse":
+        commit(shop.path(TASK), "Mine", a_txt="mine\n", new_txt="new\n")
+        asyncio.run(shop.work("t-0", zero_txt="0\n", a_txt="theirs\n"))
         asyncio.run(shop.merge("t-0"))
     elif step == "clear":
         commit(shop.path(TASK), "Abandoned", new_txt="new\n")
@@ -135,7 +159,7 @@ def in_a_child(do: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def main(step: str, way: str, folder: Path) -> None:
+def main(step: str, way: str, folder: Path, first: int = 1) -> None:
     root, pristine = folder / "project", folder / "pristine"
     assert in_a_child(lambda: make(root, step)) == 0
     root.rename(pristine)
@@ -147,17 +171,17 @@ def main(step: str, way: str, folder: Path) -> None:
 
     def undisturbed() -> None:
         shop = Shop(root)
-        before = user_owned(root)
+        before = users(root)
         verify(shop, asyncio.run(perform(shop)))
-        assert user_owned(root) == before == untouched
+        assert users(root) == before == untouched
         fsck(root)
 
-    number = 0
+    number = first - 1
     while True:
         number += 1
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(pristine, root, symlinks=True)
-        untouched = user_owned(root)
+        untouched = users(root)
         with open(os.devnull, "w") as nowhere:
             said, sys.stderr = sys.stderr, nowhere
             code = in_a_child(disturbed)
@@ -170,9 +194,5 @@ def main(step: str, way: str, folder: Path) -> None:
     print(number - 1)  # noqa: T201
 
 
-def user_owned(root: Path) -> dict[str, str]:
-    return {name: value for name, value in fingerprint(root).items() if not name.startswith(".remuda/")}
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), *map(int, sys.argv[4:]))

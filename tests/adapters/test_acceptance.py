@@ -9,7 +9,7 @@ import pytest
 from adapters.git_kit import commit, make_repository, sh, write
 from adapters.work_kit import Shop
 from fakes import run
-from remuda.agents import command
+from remuda.agents import Sandbox, command, sandbox
 from remuda.agents.strays import marked
 from remuda.domain.commands import Report
 from remuda.domain.effects import PrepareWorktree
@@ -242,5 +242,18 @@ def test_a_part_begins_where_the_task_it_is_a_part_of_was_left(shop: Shop) -> No
         assert (part / "half.txt").exists()
         with pytest.raises(Refused, match="remuda/gone"):
             await shop.begin("t-1.2", base="remuda/gone")
+
+    run(story())
+
+
+@pytest.mark.skipif(bool(sandbox.why_not()), reason=f"no sandbox here: {sandbox.why_not()}")
+def test_commands_run_in_the_sandbox_of_workers_for_what_they_run_is_theirs(shop: Shop) -> None:
+    shop.world = replace(shop.world, sandbox=lambda _: Sandbox())
+
+    async def story() -> None:
+        await shop.work("t-1", new_txt="new\n")
+        accepted(await shop.check("t-1", f"touch built; touch {shop.root}/escaped || true"))
+        assert (shop.path("t-1") / "built").exists()
+        assert not (shop.root / "escaped").exists()
 
     run(story())

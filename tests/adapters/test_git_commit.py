@@ -104,13 +104,13 @@ def test_a_change_that_was_taken_back_is_no_work(tree: Worktree) -> None:
     assert "there is no change" in refused(tree)
 
 
-def test_an_unfinished_merge_goes_back_with_what_to_do(repository: Repository, tree: Worktree) -> None:
+def test_an_unfinished_merge_or_rebase_goes_back_with_what_to_do(repository: Repository, tree: Worktree) -> None:
     commit(tree.path, "Mine", a_txt="mine\n")
     sh(tree.path, "git", "switch", "-q", "-c", "other", tree.base)
     commit(tree.path, "Other", a_txt="other\n")
     sh(tree.path, "git", "switch", "-q", tree.branch)
     sh(tree.path, "sh", "-c", "! git merge other")
-    assert "a merge is unfinished" in refused(tree)
+    assert "conflict marks are left in a.txt" in refused(tree)
     sh(tree.path, "git", "merge", "--abort")
     sh(tree.path, "sh", "-c", "! git rebase other")
     assert "a rebase is unfinished" in refused(tree)

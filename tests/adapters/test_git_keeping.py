@@ -9,7 +9,7 @@ from adapters.git_kit import commit, fingerprint, fsck, make_dirty, make_reposit
 from remuda.git import keeping
 from remuda.git.keeping import Kept, Removed, put_branch_away, remove
 from remuda.git.repository import Repository, head, open_repository
-from remuda.git.worktree import Worktree, find, mark_ready, prepare
+from remuda.git.worktree import Worktree, find, mark_ready, prepare, write_ready
 
 
 @pytest.fixture
@@ -139,6 +139,12 @@ def test_a_crash_in_the_middle_of_deleting_is_seen_through(repository: Repositor
     tree.path.rename(going)
     sh(repository.root, "git", "worktree", "remove", str(tree.path))
     (going / "a.txt").unlink()
+    removed(repository)
+
+
+def test_one_that_was_never_made_to_its_end_goes(repository: Repository, tree: Worktree) -> None:
+    write_ready(tree.path, tree.base, ready=False, whole=False)
+    (tree.path / "a.txt").unlink()
     removed(repository)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,13 @@ def test_a_lock_that_a_killed_git_left_is_cleared_away(repository: Repository) -
     sh(tree.path, "git", "add", "--all")
 
 
+def test_many_are_made_at_once_without_getting_in_each_others_way(repository: Repository) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        trees = list(pool.map(lambda number: prepared(repository, f"t-{number}"), range(16)))
+    assert len({tree.path for tree in trees}) == 16
+    assert all(sh(tree.path, "git", "status", "--porcelain") == "" for tree in trees)
+
+
 def test_worktrees_of_the_users_that_are_away_today_stay_known(repository: Repository, tmp_path: Path) -> None:
     sh(repository.root, "git", "worktree", "add", "-q", "-b", "theirs", str(tmp_path / "stick"))
     (tmp_path / "stick").rename(tmp_path / "unplugged")
@@ -228,6 +236,6 @@ def test_a_branch_that_the_user_is_on_is_in_the_way(repository: Repository) -> N
 def test_what_is_written_down_of_it_is_whole_or_not_there(repository: Repository) -> None:
     tree = prepared(repository)
     file = git_folder(tree.path) / "remuda.json"
-    assert json.loads(file.read_text()) == {"base": tree.base, "ready": True}
+    assert json.loads(file.read_text()) == {"base": tree.base, "ready": True, "whole": True}
     file.write_text('{"base"')
     assert prepare(repository, "t-1", head(repository)).base == tree.base

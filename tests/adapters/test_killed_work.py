@@ -12,7 +12,7 @@ TESTS = Path(__file__).parents[1]
 @pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("way", ["before", "full"])
-@pytest.mark.parametrize("step", ["prepare", "check", "merge", "clear"])
+@pytest.mark.parametrize("step", ["prepare", "check", "merge", "refuse", "clear"])
 def test_a_step_that_went_wrong_anywhere_comes_out_as_if_nothing_had_been(step: str, way: str, tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "adapters.killed_work", step, way, str(tmp_path)]
     done = subprocess.run(argv, cwd=TESTS, capture_output=True, text=True, check=False)

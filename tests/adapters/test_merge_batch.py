@@ -51,28 +51,45 @@ def test_of_two_that_conflict_the_first_is_merged_and_the_second_goes_back(root:
     run(story())
 
 
-def test_one_that_is_called_off_is_not_merged_and_the_others_are(root: Path) -> None:
+def gate(root: Path, name: str) -> str:
+    """A command that says when it has started, and ends when it may."""
+    return f"touch {root}/{name}-started; while ! test -e {root}/{name}-open; do sleep 0.05; done"
+
+
+def test_one_that_is_called_off_is_not_merged_and_those_tried_with_it_are(root: Path) -> None:
     async def story() -> None:
         shop = Shop(root)
-        gate = f"touch {root}/started; while ! test -e {root}/open; do sleep 0.05; done"
-        await shop.work("t-1", one_txt="1\n")
-        await shop.work("t-2", two_txt="2\n")
-        first = asyncio.create_task(shop.merge("t-1", gate))
-        second = asyncio.create_task(shop.merge("t-2", gate))
-        await until((root / "started").exists)
-        second.cancel()
-        (root / "open").touch()
-        merged(await first)
+        for name in ("zero", "one", "two", "three"):
+            await shop.work(name, **{f"{name}_txt": name})
+        ahead = asyncio.create_task(shop.merge("zero", gate(root, "a")))
+        await until((root / "a-started").exists)
+        tasks = [asyncio.create_task(shop.merge(name, gate(root, "b"))) for name in ("one", "two", "three")]
+        await until(lambda: len(shop.world.merges.waiting) == 4)
+        (root / "a-open").touch()
+        merged(await ahead)
+        await until((root / "b-started").exists)  # all three are tried together now
+        tasks.pop(1).cancel()
+        (root / "b-open").touch()
+        for task in tasks:
+            merged(await task)
+        assert files_of(root, "remuda/merged") >= {"zero.txt", "one.txt", "three.txt"}
         assert "two.txt" not in files_of(root, "remuda/merged")
-        await shop.work("t-3", three_txt="3\n")
-        (root / "started").unlink()
-        (root / "open").unlink()
-        third = asyncio.create_task(shop.merge("t-3", gate))
-        await until((root / "started").exists)
-        fourth = asyncio.create_task(shop.merge("t-2"))
-        third.cancel()
-        merged(await fourth)
-        assert "three.txt" not in files_of(root, "remuda/merged")
+
+    run(story())
+
+
+def test_when_the_one_that_merges_is_called_off_the_next_takes_over(root: Path) -> None:
+    async def story() -> None:
+        shop = Shop(root)
+        for name in ("one", "two"):
+            await shop.work(name, **{f"{name}_txt": name})
+        first = asyncio.create_task(shop.merge("one", gate(root, "a")))
+        await until((root / "a-started").exists)
+        second = asyncio.create_task(shop.merge("two"))
+        await until(lambda: len(shop.world.merges.waiting) == 2)
+        first.cancel()
+        merged(await second)
+        assert "one.txt" not in files_of(root, "remuda/merged")
 
     run(story())
 

@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from adapters.git_kit import commit, fingerprint, fsck, make_dirty, make_repository, sh
+from adapters.git_kit import commit, fsck, make_dirty, make_repository, sh, users
 from adapters.work_kit import Shop
 from fakes import run
 from remuda.domain.commands import Report
 from remuda.domain.errors import Refused
 from remuda.domain.task import Refusal
-from remuda.domain.task_commands import ReportMerged, ReportMergeRefused
+from remuda.domain.task_commands import ReportAcceptance, ReportMerged, ReportMergeRefused, ReportWorktreeRemoved
+from remuda.git import merge
+from remuda.git.merge import Destination
+from remuda.git.repository import open_repository
 
 PASSES = "test ! -e broken.txt"
 
@@ -39,17 +42,13 @@ def files_of(root: Path, name: str) -> set[str]:
 
 def test_merged_work_waits_on_a_branch_of_ours_and_nothing_of_the_users_moves(root: Path) -> None:
     async def story() -> None:
-        shop, before = Shop(root), fingerprint(root)
+        shop, before = Shop(root), users(root)
         tip = await shop.work("t-1", new_txt="new\n")
         report = merged(await shop.merge("t-1", PASSES))
         assert report == ReportMerged("t-1", 3, tip, "remuda/merged", "`git merge remuda/merged` on main takes it")
         assert shop.tip("remuda/merged") == tip
-        assert fingerprint(root) | {".remuda": ""} == before | acceptance_of(root)
+        assert users(root) == before
         fsck(root)
-
-    def acceptance_of(root: Path) -> dict[str, str]:
-        new = fingerprint(root)
-        return {name: new[name] for name in new if name.startswith(".remuda/acceptance")} | {".remuda": ""}
 
     run(story())
 
@@ -176,7 +175,9 @@ def test_history_is_kept_squashed_or_merged_as_the_settings_say(root: Path, hist
 # --- what is refused, with evidence ---
 
 
-def test_a_conflict_goes_back_with_the_files_and_both_sides_and_can_be_resolved(root: Path) -> None:
+def test_a_conflict_goes_back_with_both_sides_and_is_resolved_by_editing_files_alone(root: Path) -> None:
+    """As by a worker whose sandbox keeps it from git's own folder."""
+
     async def story() -> None:
         shop = Shop(root)
         await shop.work("t-1", a_txt="one\nfirst\nthree\n")
@@ -184,31 +185,55 @@ def test_a_conflict_goes_back_with_the_files_and_both_sides_and_can_be_resolved(
         await shop.merge("t-1", PASSES)
         report = refused(await shop.merge("t-2", PASSES))
         assert report.reason is Refusal.CONFLICT
-        for part in ("  a.txt\n", "CONFLICT (content)", "first", "second", "git rebase remuda/merged"):
+        for part in ("  a.txt\n", "CONFLICT (content)", "first", "second", "The merge of remuda/merged is begun"):
             assert part in report.tail
-        sh(shop.path("t-2"), "sh", "-c", "! git rebase remuda/merged")
+        assert "second" in (root / report.evidence).read_text()
+        assert await shop.merge("t-2", PASSES) == report
+        marked = await shop.check("t-2", PASSES)
+        assert isinstance(marked, ReportAcceptance)
+        assert "conflict marks are left in a.txt" in marked.tail
         (shop.path("t-2") / "a.txt").write_text("one\nfirst and second\nthree\n")
-        sh(shop.path("t-2"), "git", "add", "a.txt")
-        sh(shop.path("t-2"), "git", "-c", "core.editor=true", "rebase", "--continue")
+        assert getattr(await shop.check("t-2", PASSES), "ok", None) is True
+        assert sh(shop.path("t-2"), "git", "status", "--porcelain") == ""
         merged(await shop.merge("t-2", PASSES))
         assert sh(root, "git", "show", "remuda/merged:a.txt") == "one\nfirst and second\nthree"
+        assert sh(root, "git", "rev-list", "--merges", "remuda/merged") == ""
+        assert await shop.clear("t-2") == ReportWorktreeRemoved("t-2", 4)
 
     run(story())
 
 
-def test_a_conflict_resolved_by_a_merge_is_not_torn_apart_when_the_target_moves_on(root: Path) -> None:
+@pytest.mark.parametrize("how", ["git merge remuda/merged", "git rebase remuda/merged"])
+def test_a_worker_that_may_use_git_resolves_a_conflict_in_its_own_way(root: Path, how: str) -> None:
     async def story() -> None:
         shop = Shop(root)
         await shop.work("t-1", a_txt="one\nfirst\nthree\n")
         await shop.work("t-2", a_txt="one\nsecond\nthree\n")
         await shop.merge("t-1")
-        sh(shop.path("t-2"), "sh", "-c", "! git merge remuda/merged")
-        await shop.work("t-2", a_txt="one\nboth\nthree\n")
+        refused(await shop.merge("t-2"))
+        sh(shop.path("t-2"), "sh", "-c", f"git merge --abort && ! {how}")
+        (shop.path("t-2") / "a.txt").write_text("one\nboth\nthree\n")
+        sh(shop.path("t-2"), "git", "add", "a.txt")
+        go_on = "commit --no-edit" if "merge r" in how else "rebase --continue"
+        sh(shop.path("t-2"), "sh", "-c", f"GIT_EDITOR=true git {go_on}")
         await shop.work("t-3", b_txt="meanwhile\n")
-        await shop.merge("t-3")
+        merged(await shop.merge("t-3"))
         merged(await shop.merge("t-2"))
         assert sh(root, "git", "show", "remuda/merged:a.txt") == "one\nboth\nthree"
         assert sh(root, "git", "rev-list", "--merges", "remuda/merged") == ""
+
+    run(story())
+
+
+def test_a_merge_is_not_begun_over_what_a_worker_has_not_committed(root: Path) -> None:
+    async def story() -> None:
+        shop = Shop(root)
+        await shop.work("t-1", a_txt="first\n")
+        await shop.work("t-2", a_txt="second\n")
+        (shop.path("t-2") / "half.txt").write_text("half\n")
+        await shop.merge("t-1")
+        assert "files are not in git: half.txt" in refused(await shop.merge("t-2")).tail
+        assert (shop.path("t-2") / "a.txt").read_text() == "second\n"
 
     run(story())
 
@@ -239,6 +264,12 @@ def test_what_breaks_only_when_merged_goes_back_with_the_output(root: Path) -> N
         assert "exited with code 1" in report.tail
         assert "two are too many" in (root / report.evidence).read_text()
         assert "two.txt" not in files_of(root, "remuda/merged")
+        assert (shop.path("t-2") / "one.txt").exists()  # the merged result is where the worker goes on
+        (shop.path("t-2") / "two.txt").unlink()
+        (shop.path("t-2") / "also.txt").touch()
+        assert getattr(await shop.check("t-2", fails), "ok", None) is True
+        merged(await shop.merge("t-2", fails))
+        assert files_of(root, "remuda/merged") >= {"one.txt", "also.txt"}
 
     run(story())
 
@@ -306,6 +337,17 @@ def test_a_target_that_moves_while_the_result_is_tried_out_is_tried_again(root: 
         assert shop.tip("feature") == report.commit
 
     run(story())
+
+
+def test_a_branch_moves_only_from_where_it_was_thought_to_be(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when it moves between the look and the move."""
+    opened, thought = open_repository(root), sh(root, "git", "rev-parse", "feature")
+    elsewhere = sh(root, "git", "commit-tree", "main^{tree}", "-p", "main", "-m", "Meanwhile")
+    sh(root, "git", "update-ref", "refs/heads/feature", elsewhere)
+    monkeypatch.setattr(merge, "commit_of", lambda *_: thought)
+    result = sh(root, "git", "commit-tree", "main^{tree}", "-p", "main", "-m", "Result")
+    assert not merge.land(opened, Destination("refs/heads/feature", thought, True), result, "a test")
+    assert sh(root, "git", "rev-parse", "feature") == elsewhere
 
 
 def test_a_lock_that_a_killed_git_left_on_our_branch_is_not_in_the_way(root: Path) -> None:

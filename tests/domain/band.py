@@ -20,7 +20,6 @@ Watch = Callable[[State, Event], Iterable[Command]]
 class Band(Crew):
     def __init__(self, workers: int = 2, rules: Rules | None = None) -> None:
         self.watches: tuple[Watch, ...] = (briefing, coordinator(rules or Rules(backend="scripted")))
-        self.refused: list[str] = []  # type: ignore[assignment]
         super().__init__(workers)
 
     def do(self, command: Command, *, order: str = "") -> tuple[Event, ...]:
@@ -62,6 +61,10 @@ class Band(Crew):
             if report := self.answer_to(task):
                 self.do(report)
                 return True
+        return self.work(approve)
+
+    def work(self, approve: Callable[[str], bool]) -> bool:
+        """One of the agents does the next thing that it has to do; whether any had."""
         for name, agent in list(self.state.agents.items()):
             before = self.state.seq
             self.settle(name)

@@ -58,7 +58,7 @@ def test_a_task_goes_from_hand_to_hand_until_it_is_merged(crew: Crew) -> None:
     assert "make test" in turn.message.text
     crew.reports()
     assert (crew.task().status, crew.agent().phase) == (TaskStatus.IN_REVIEW, Phase.AWAITING_REVIEW)
-    assert due_for(crew.task()) == (RunAcceptance("t1", 2, "w/t1", "remuda/t1", "", "", ("make test",)),)
+    assert due_for(crew.task()) == (RunAcceptance("t1", 2, "w/t1", "remuda/t1", "", "", ("make test",), "Parse dates"),)
     crew.ends_turn()
     crew.accepted()
     assert due_for(crew.task()) == ()
@@ -237,6 +237,9 @@ def test_what_a_session_says_that_is_over_does_not_count(crew: Crew) -> None:
         crew.do(ReportImplementationComplete(ADA, 2, "done"))
     crew.ready("crew", "cid")
     crew.spawn("crew", "dan", hold=True)
+    crew.spawn("crew", "eve")
+    with pytest.raises(Refused, match="session 1 of eve has not begun yet; try again"):
+        crew.do(ReportImplementationComplete("eve", 1, "done"))
     with pytest.raises(Refused, match="session 0 of dan is over"):
         crew.do(ReportImplementationComplete("dan", 0, "done"))
 
@@ -272,6 +275,19 @@ def test_a_late_or_doubled_report_is_kept_and_never_applied(crew: Crew) -> None:
         events = crew.do(report)
         assert [type(event) for event in events] == [TaskReportIgnored]
     assert crew.task()._replace(changed_at=0) == before._replace(changed_at=0)
+
+
+def test_the_outcome_of_an_earlier_check_is_not_taken_for_that_of_the_present_one(crew: Crew) -> None:
+    crew.at_work()
+    crew.reports()
+    crew.ends_turn()
+    first = crew.task().attempt
+    crew.accepted(ok=False)
+    crew.reports()
+    crew.ends_turn()
+    events = crew.do(ReportAcceptance("t1", first, ok=True, commit="c1"))
+    assert [type(event) for event in events] == [TaskReportIgnored]
+    assert crew.task().work is Work.CHECKING
 
 
 def test_what_the_world_will_not_do_blocks_the_task_and_frees_its_worker(crew: Crew) -> None:

@@ -11,6 +11,7 @@ from remuda.domain.events import MessageQueued, PhaseChanged
 from remuda.domain.lifecycle import PHASE, TASK, WORK, Phase, Stage, Status, TaskStatus, Work
 from remuda.domain.task import Brief, NewTask
 from remuda.domain.task_commands import (
+    AddTasks,
     ApproveCommit,
     AssignFeedback,
     AssignReview,
@@ -18,6 +19,7 @@ from remuda.domain.task_commands import (
     BlockTask,
     CancelTask,
     CloseTask,
+    CompleteStep,
     DecomposeTask,
     EscalateTask,
     ReleaseReview,
@@ -306,6 +308,19 @@ def arcs(before: Crew, after: Crew) -> set[tuple[str, str]]:
         if twin.task().work is not was:
             found.add((was, twin.task().work))
     return found
+
+
+def test_a_worker_is_told_the_steps_that_are_left_and_what_the_one_who_assigns_it_adds(crew: Crew) -> None:
+    brief = Brief("Print dates", "In every calendar.", steps=("days", "months"))
+    crew.do(AddTasks((NewTask(brief),)))
+    crew.do(CompleteStep("t2", 1))
+    crew.do(AssignTask("t2", ADA, words="Mind the leap years."))
+    crew.prepared("t2")
+    turn = crew.agent().turn
+    assert turn is not None
+    for words in ("In every calendar.", "1. [x] days", "2. [ ] months", "Mind the leap years."):
+        assert words in turn.message.text
+    assert "It is accepted when" not in turn.message.text
 
 
 def test_prompts_name_only_tools_that_exist(crew: Crew) -> None:

@@ -2,6 +2,7 @@
 
 from remuda.domain.due import due_for
 from remuda.domain.events import (
+    AgentEvent,
     CompletionSignalled,
     Event,
     FolderChanged,
@@ -14,7 +15,20 @@ from remuda.domain.events import (
 )
 from remuda.domain.lifecycle import DEAD, FINISHED, Phase, TaskStatus, Work
 from remuda.domain.state import State
-from remuda.domain.task import Kind, Task
+from remuda.domain.task import Brief, Kind, Task
+from remuda.domain.task_events import (
+    ImplementationReported,
+    TaskAdded,
+    TaskAssigned,
+    TaskEdited,
+    TaskMerged,
+    TaskNoted,
+    TaskReleased,
+    TaskReportIgnored,
+    TaskStatusChanged,
+    VerdictGiven,
+    WorktreeCleared,
+)
 
 # Written out here on its own, not worked out from the code.
 WORKS: dict[TaskStatus, set[Work]] = {
@@ -85,3 +99,48 @@ def check_task(state: State, task: Task) -> None:
         assert task.check.ok, told
     if task.work is Work.MERGING:
         assert task.verdict is None or task.verdict.approved, f"{told}, and it was denied"
+
+
+class Told:
+    """What the log says of tasks, read from the events alone."""
+
+    def __init__(self) -> None:
+        self.briefs: dict[str, Brief] = {}
+        self.done: set[str] = set()
+        self.finished: set[str] = set()
+        self.merged: set[str] = set()
+        self.holders: dict[str, str] = {}
+        self.authors: dict[str, set[str]] = {}
+
+    def hear(self, event: Event) -> None:
+        task = getattr(event, "task", "")
+        if not isinstance(event, TaskAdded | TaskNoted | WorktreeCleared | TaskReportIgnored | AgentEvent):
+            assert task not in self.finished, f"{event}, and it was finished"
+        match event:
+            case TaskAdded():
+                assert task not in self.briefs, f"{task} was added twice"
+                self.briefs[task] = event.brief
+            case TaskEdited():
+                self.briefs[task] = event.brief
+            case TaskAssigned():
+                assert task not in self.holders, f"{event}, and {self.holders.get(task)} holds it"
+                assert self.needs(task) <= self.done, f"{event} before what it needs: {self.needs(task)}"
+                self.holders[task] = event.holder
+            case TaskReleased():
+                assert self.holders.pop(task) == event.holder
+            case ImplementationReported():
+                self.authors.setdefault(task, set()).add(event.holder)
+            case VerdictGiven():
+                assert event.verdict.reviewer not in self.authors[task], f"{event} of its own work"
+            case TaskMerged():
+                assert task not in self.merged, f"{task} was merged twice"
+                self.merged.add(task)
+            case TaskStatusChanged() if event.now in FINISHED:
+                self.finished.add(task)
+                self.done |= {task} if event.now is TaskStatus.DONE else set()
+
+    def needs(self, task: str) -> set[str]:
+        needs = set(self.briefs[task].needs)
+        while task := self.briefs[task].epic:
+            needs |= set(self.briefs[task].needs)
+        return needs

@@ -17,16 +17,18 @@ from remuda.runtime.batch import Reply
 from remuda.runtime.hands import Hands
 from remuda.runtime.loop import Loop
 from remuda.store.codec import encode_event
+from remuda.watch.briefing import briefing
+from remuda.watch.coordinator import Rules, coordinator
 from remuda.watch.obituary import obituary
 from remuda.watch.question import question
-from simulation import verdict
+from simulation import mail, verdict
 from simulation.disk import Disk, SlowStore
 from simulation.user import OVER, User
 from simulation.virtual import run_virtually
 from simulation.world import Witness, World
 
 PATIENCE = 5000.0  # virtual seconds until everything owed must be done once the faults have stopped
-WATCHES = (obituary, question)
+WATCHES = (obituary, question, briefing, coordinator(Rules(backend="simulated")))
 RESTING = (Status.PENDING, Status.PAUSED, Status.STOPPED)
 
 
@@ -40,6 +42,7 @@ class Told:
     answered: int
     rests: int
     given: int
+    merged: int
 
 
 class Life:
@@ -120,7 +123,8 @@ class Story:
         await self._calming_life()
         rests = sum(isinstance(record.event, RestEnded) for record in self.disk.log)
         answered, given = len(self.witness.answered), self.witness.given.total()
-        return Told(self._trace(), len(self.disk.log), self.lives, answered, rests, given)
+        merged = len(self.witness.merged)
+        return Told(self._trace(), len(self.disk.log), self.lives, answered, rests, given, merged)
 
     async def _troubled_life(self) -> None:
         life = self._begin()
@@ -158,6 +162,8 @@ class Story:
         self._check()
         assert life.loop.state == self.disk.state
         assert life.loop.shown.agents == self.disk.state.agents
+        assert life.loop.shown.tasks == self.disk.state.tasks
+        mail.check_end_of_work(self.disk.state, self.witness)
         verdict.check_end(self.disk.state, self.user, life.world)
         await life.crash()
 
@@ -188,8 +194,10 @@ class Story:
             raise self.violations[0]
         log, state = self.disk.log, self.disk.state
         verdict.check_log(log, state)
-        verdict.check_messages(log, state, self.user, self.witness)
+        verdict.check_messages(log, self.user, self.witness)
         verdict.check_deliveries(log, self.witness)
+        mail.check_mail(log, state)
+        mail.check_work(log, state, self.witness)
         verdict.check_usage(log, state, self.witness)
         verdict.check_letters(log)
         verdict.check_answers(log, self.witness)

@@ -58,3 +58,4 @@ def test_the_stories_are_worth_telling() -> None:
     assert sum(each.events for each in told) > 4000
     assert sum(each.rests for each in told) > 20
     assert sum(each.given for each in told) > 100
+    assert sum(each.merged for each in told) > 20

@@ -20,10 +20,28 @@ from remuda.domain.commands import (
 )
 from remuda.domain.errors import RemudaError, StoreFailed
 from remuda.domain.state import Sender
+from remuda.domain.task import Brief, NewTask, Staff
+from remuda.domain.task_commands import (
+    AddTasks,
+    ApproveCommit,
+    AssignFeedback,
+    AssignReview,
+    AssignTask,
+    BlockTask,
+    CancelTask,
+    CloseTask,
+    NoteTask,
+    ReleaseReview,
+    ReleaseTask,
+    ReopenTask,
+    ReplaceWorker,
+    SetStaff,
+)
 from remuda.runtime.batch import Accepted, Reply
 from remuda.runtime.loop import Loop
 from remuda.views.questions import open_questions
 from simulation.disk import TICK, Disk
+from simulation.yard import MOST_TASKS
 
 MOST_AGENTS = 8
 OVER = RemudaError("this life is over")
@@ -43,6 +61,7 @@ class User:
         self._dice = dice
         self._disk = disk
         self._agents: list[str] = ["nobody"]
+        self._directed = dice.random() < 0.4  # an agent coordinates; otherwise nobody does but the watch
 
     def unanswered(self) -> list[Order]:
         return [order for order in self.orders if order.accepted is None and not order.refused]
@@ -73,6 +92,8 @@ class User:
         if spawned == 0 or (spawned < MOST_AGENTS and self._dice.random() < 0.15):
             return self._spawn()
         agent = self._dice.choice(self._agents[-spawned:] if self._dice.random() < 0.98 else self._agents)
+        if self._dice.random() < 0.2:
+            return self._about_work(agent)
         roll = self._dice.random()
         if roll < 0.55:
             return SendMessage(agent, order, self._dice.choice(list(Sender)), "somebody", "do it")
@@ -91,6 +112,30 @@ class User:
         )
         return self._dice.choice(rest)
 
+    def _about_work(self, agent: str) -> Command:
+        known = list(self._disk.state.tasks)
+        if len(known) < 2 or (len(known) < MOST_TASKS and self._dice.random() < 0.4):
+            needs = (self._dice.choice(known),) if known and self._dice.random() < 0.5 else ()
+            return AddTasks((NewTask(Brief("a piece of work", needs=needs, priority=self._dice.randrange(5))),))
+        task = self._dice.choice(known)
+        asks: tuple[Command, ...] = (
+            AssignTask(task, agent),
+            AssignTask(task, agent),
+            AssignReview(task, agent),
+            ApproveCommit(task, unreviewed=self._dice.random() < 0.5),
+            AssignFeedback(task, "better"),
+            ReleaseTask(task),
+            ReleaseReview(task),
+            BlockTask(task, "wait"),
+            ReopenTask(task),
+            ReopenTask(task),
+            CancelTask(task) if self._dice.random() < 0.4 else NoteTask(task, "mind this"),
+            CloseTask(task) if self._dice.random() < 0.4 else NoteTask(task, "mind that"),
+            ReplaceWorker(agent) if self._dice.random() < 0.4 else ResumeAgent(agent),
+            SetStaff(Staff(self._dice.randrange(4), "simulated")),
+        )
+        return self._dice.choice(asks)
+
     def _say(self, agent: str) -> Command:
         """To a question that waits, as it is shown; now and then to one that does not."""
         asked = self.open_questions() if self._dice.random() < 0.9 else []
@@ -102,7 +147,7 @@ class User:
 
     def _spawn(self) -> Command:
         name = f"agent-{len(self._agents)}"
-        role = self._dice.choice(("worker", "worker", "crew", "coordinator"))
+        role = self._dice.choice(("worker", "worker", "crew", "coordinator" if self._directed else "worker"))
         parent = self._dice.choice(self._agents) if self._dice.random() < 0.8 else ""
         parent = "" if parent == "nobody" else parent
         self._agents.append(name)

@@ -12,6 +12,7 @@ from random import Random
 
 from remuda.agents import Answered, Asked
 from remuda.domain.commands import (
+    Command,
     Report,
     ReportAnswerGiven,
     ReportError,
@@ -42,8 +43,9 @@ from remuda.domain.permission import Policy, Ruling
 from remuda.domain.state import Outcome, Usage
 from remuda.effects.questions import Questions
 from simulation.disk import TICK, Disk
+from simulation.yard import Yard
 
-Tell = Callable[[Report], None]
+Tell = Callable[[Command], None]
 
 LIES = (Usage(input_tokens=-5), Usage(output_tokens=10**12), Usage(cost_nanousd=-1), Usage(cost_nanousd=10**18))
 
@@ -67,6 +69,7 @@ class Witness:
     used: dict[tuple[str, int, int], Usage] = field(default_factory=dict)  # agent, epoch, call
     given: Counter[tuple[str, int, str, int]] = field(default_factory=Counter)  # agent, epoch, question, asking
     heard: list[tuple[str, str, Answered]] = field(default_factory=list)  # agent, arguments, what the asking agent got
+    merged: dict[str, str] = field(default_factory=dict)  # task -> the commit that landed
 
 
 class World:
@@ -81,13 +84,16 @@ class World:
         self._disk = disk
         self._tell = tell
         self._busy: set[str] = set()
+        self.yard = Yard(dice, disk, witness.merged, self.chance, self.passing)
 
     # --- what the hands ask for ---
 
     async def perform(self, effect: Effect) -> Report | None:
         assert not self.over, f"{effect} is begun in a world that is over"
-        if isinstance(effect, TaskEffect | AwaitVerdict | RemoveBody):
-            raise EffectFailed("neither a repository nor a clock")
+        if isinstance(effect, TaskEffect):
+            return await self.yard.perform(effect)
+        if isinstance(effect, AwaitVerdict | RemoveBody):
+            raise EffectFailed("no clock")
         self._is_durable(effect)
         if isinstance(effect, Rest):
             return await self._rest(effect)
@@ -120,18 +126,18 @@ class World:
         assert other is None, f"{effect.agent} gets a second process: {other} lives"
         process = self._new_process(effect)
         try:
-            await self._pass(self._dice.uniform(0.05, 3))
-            if self._chance(0.08):
+            await self.passing(self._dice.uniform(0.05, 3))
+            if self.chance(0.08):
                 raise EffectFailed("no such program")
         except BaseException:
             self._kill(process)
             raise
-        if self._chance(0.08):
+        if self.chance(0.08):
             self._die(process)
-        elif self._chance(0.15):
+        elif self.chance(0.15):
             self._later(self._dice.expovariate(1 / 40), lambda: self._die(process))
         started = ReportSessionStarted(effect.agent, effect.epoch, f"ref-{effect.epoch}")
-        if self._chance(0.1):
+        if self.chance(0.1):
             self._later(self._dice.uniform(0, 20), lambda: self._tell(started))
         return started
 
@@ -142,13 +148,14 @@ class World:
         self.witness.deliveries.append((effect.agent, effect.epoch, effect.message.id))
         process.turn = effect.turn
         for _ in range(self._dice.randrange(4)):
-            await self._pass(self._dice.uniform(0.1, 4))
+            await self.passing(self._dice.uniform(0.1, 4))
             if not process.alive:
                 return None
             self._use_model(process, effect.turn)
             if self._dice.random() < 0.25 and not _told_to_leave_off():
                 await self._ask(process, effect.message.id)
-        await self._pass(self._dice.choice((0, TICK, 2 * TICK)))
+        self._speak(process, effect)
+        await self.passing(self._dice.choice((0, TICK, 2 * TICK)))
         mood = self._dice.random() if not self.calm else 1.0
         if mood < 0.06:
             self._die(process)
@@ -156,12 +163,17 @@ class World:
         if mood < 0.1:
             raise RuntimeError("the transcript could not be written")
         if mood < 0.14:
-            await self._pass(self._dice.uniform(30, 300))
+            await self.passing(self._dice.uniform(30, 300))
             self._die(process)
             return None
         if mood < 0.3 and process.alive:
             return self._refuse(process, effect)
         return self._answer(process, effect)
+
+    def _speak(self, process: Process, effect: RunTurn) -> None:
+        if effect.message.about and process.alive and not _told_to_leave_off():
+            for said in self.yard.says(effect):
+                self._tell(said)
 
     def _refuse(self, process: Process, effect: RunTurn) -> Report:
         """The model's service will not serve it now, and the agent says so in one way or another."""
@@ -171,7 +183,7 @@ class World:
         retry_after = self._dice.choice((None, None, 0.0, TICK, 20.0, 10_000.0))
         place = (effect.agent, effect.epoch, effect.turn)
         refusal = ReportTurnEnded(*place, outcome, "error", "slow down", failure, retry_after)
-        if self._chance(0.2):
+        if self.chance(0.2):
             self._later(self._dice.uniform(0, 30), lambda: self._tell(refusal))
         return refusal
 
@@ -181,39 +193,39 @@ class World:
         process.turn = 0
         process.questions.settle_all("the turn has ended")
         self.witness.answered.add((effect.agent, effect.epoch, effect.turn, effect.message.id))
-        outcome = Outcome.FAILED if self._chance(0.1) else Outcome.COMPLETED
+        outcome = Outcome.FAILED if self.chance(0.1) else Outcome.COMPLETED
         answer = ReportTurnEnded(effect.agent, effect.epoch, effect.turn, outcome, "end_turn")
-        if self._chance(0.2):
+        if self.chance(0.2):
             self._later(self._dice.uniform(0, 30), lambda: self._tell(answer))
-        if self._chance(0.05):
+        if self.chance(0.05):
             self._tell(ReportTurnEnded(effect.agent, effect.epoch, effect.turn, Outcome.LOST))
         return answer
 
     async def _end(self, effect: EndSession) -> Report:
         process = self.live.get(effect.agent)
-        await self._pass(self._dice.uniform(0, 4 if effect.gentle else 0.2))
-        if self._chance(0.1):
+        await self.passing(self._dice.uniform(0, 4 if effect.gentle else 0.2))
+        if self.chance(0.1):
             raise EffectFailed("it will not go")
         if process is None or process.epoch != effect.epoch:
             return ReportSessionEnded(effect.agent, effect.epoch, "it was not running")
         self._kill(process)
         ended = ReportSessionEnded(effect.agent, effect.epoch, "ended", 0)
-        if self._chance(0.2):
+        if self.chance(0.2):
             self._later(self._dice.uniform(0, 10), lambda: self._tell(ended))
         return ended
 
     async def _rest(self, effect: Rest) -> Report:
-        await self._pass(effect.until - asyncio.get_running_loop().time() + 2 * TICK)
-        if self._chance(0.1):
+        await self.passing(effect.until - asyncio.get_running_loop().time() + 2 * TICK)
+        if self.chance(0.1):
             raise EffectFailed("no clock")
         over = ReportRested(effect.agent, effect.epoch)
-        if self._chance(0.2):
+        if self.chance(0.2):
             self._later(self._dice.uniform(0, 30), lambda: self._tell(over))
         return over
 
     async def _give(self, effect: GiveAnswer) -> Report | None:
-        await self._pass(self._dice.choice((0, 0, TICK, 1)))
-        if self._chance(0.1):
+        await self.passing(self._dice.choice((0, 0, TICK, 1)))
+        if self.chance(0.1):
             raise EffectFailed("it does not listen")
         process = self.live.get(effect.agent)
         if process is None or process.epoch != effect.epoch:
@@ -221,7 +233,7 @@ class World:
         process.questions.settle(effect.question_id, allow=effect.allow, why=effect.why)
         self.witness.given[effect.agent, effect.epoch, effect.question_id, effect.asking] += 1
         given = ReportAnswerGiven(effect.agent, effect.epoch, effect.question_id, effect.asking)
-        if self._chance(0.2):
+        if self.chance(0.2):
             self._later(self._dice.uniform(0, 10), lambda: self._tell(given))
         return given
 
@@ -248,7 +260,7 @@ class World:
         await asyncio.gather(*wishes)
 
     async def _asking(self, process: Process, asked: Asked, seconds: float) -> None:
-        await self._pass(seconds)
+        await self.passing(seconds)
         if not process.alive or _told_to_leave_off():
             return
         asking = asyncio.ensure_future(process.questions.ask(asked))
@@ -266,16 +278,16 @@ class World:
         usage = Usage(some, some + 1, some + 2, some + 3, some + 4, 1000, cost)
         self.witness.used[process.agent, process.epoch, process.calls] = usage
         report = ReportUsage(process.agent, process.epoch, turn, process.calls, usage)
-        if self._chance(0.05):
+        if self.chance(0.05):
             lie = self._dice.choice(LIES)
             self._tell(ReportUsage(process.agent, process.epoch, turn, process.calls, lie))
-        if self._chance(0.1):
+        if self.chance(0.1):
             self._later(self._dice.uniform(0, 10), lambda: self._tell(report))
         else:
             self._tell(report)
-        if self._chance(0.1):
+        if self.chance(0.1):
             self._tell(report)
-        if self._chance(0.1):
+        if self.chance(0.1):
             self._tell(ReportOutput(process.agent, process.epoch, turn, 0, 10, 1))
             self._tell(ReportToolCall(process.agent, process.epoch, turn, "call", "bash", False, 0.1))
             self._tell(ReportError(process.agent, process.epoch, turn, "a tool failed"))
@@ -285,7 +297,7 @@ class World:
             return
         self._kill(process)
         ended = ReportSessionEnded(process.agent, process.epoch, "it crashed", -11)
-        if self._chance(0.3):
+        if self.chance(0.3):
             self._later(self._dice.uniform(0, 5), lambda: self._tell(ended))
         self._later(self._dice.choice((0.0, 0.0, 1.0)), lambda: self._tell(ended))
 
@@ -303,15 +315,15 @@ class World:
 
     # --- chance and time ---
 
-    def _chance(self, probability: float) -> bool:
+    def chance(self, probability: float) -> bool:
         return not self.calm and self._dice.random() < probability
 
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(_ticks(seconds), lambda: None if self.over else call())
 
-    async def _pass(self, seconds: float) -> None:
+    async def passing(self, seconds: float) -> None:
         """Time passes. Told to leave off, most do at once; some only when they are done."""
-        stubborn = self._chance(0.2)
+        stubborn = self.chance(0.2)
         loop = asyncio.get_running_loop()
         end = loop.time() + _ticks(seconds)
         while (left := end - loop.time()) > 0:

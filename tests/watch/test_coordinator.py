@@ -4,7 +4,7 @@ import pytest
 
 from domain.band import Band
 from domain.crew import ADA, BOB
-from remuda.domain.commands import PauseAgent, ResumeAgent, RetireAgent, StartRuntime
+from remuda.domain.commands import HibernateAgent, PauseAgent, ResumeAgent, RetireAgent, StartRuntime
 from remuda.domain.events import MessageQueued
 from remuda.domain.lifecycle import Phase, Status, TaskStatus, Work
 from remuda.domain.routing import Route
@@ -102,6 +102,16 @@ def test_a_worker_with_mail_a_pause_or_a_rest_is_left_alone() -> None:
     band.started()
     band.answered()
     assert band.agent().task == "t1"
+
+
+def test_a_worker_that_sleeps_is_woken_for_work_when_nobody_else_is_there() -> None:
+    band = Band(1)
+    band.do(HibernateAgent(ADA))
+    band.ended()
+    band.add()
+    assert band.task().holder == ADA
+    band.do(band.answer_to("t1") or ResumeAgent(ADA))
+    assert band.agent().status is Status.STARTING
 
 
 def test_while_an_agent_coordinates_it_keeps_still_and_takes_over_when_that_one_dies() -> None:
@@ -243,6 +253,12 @@ def test_a_task_goes_to_whom_the_routing_names(brief: Brief, backend: str) -> No
     assert (agent.role, agent.model) == (("expert", "large") if backend == "codex" else ("worker", ""))
     band.started(agent.name)
     assert band.task().holder == agent.name
+
+
+def test_a_route_without_labels_and_paths_is_for_every_task() -> None:
+    band = Band(0, Rules(routes=(Route(backend="goose"),), staff=Staff(1), backend="claude"))
+    band.add()
+    assert [agent.backend for agent in band.state.agents.values()] == ["goose"]
 
 
 def test_a_worker_that_the_routing_does_not_name_is_not_given_the_task() -> None:

@@ -15,7 +15,7 @@ from remuda.cli.say import json_option, note, out, out_json
 from remuda.cli.task_files import form_of
 from remuda.cli.up import place_here, start
 from remuda.cli.words import from_file, text_of
-from remuda.domain.errors import Invalid
+from remuda.domain.errors import Invalid, RemudaError
 from remuda.domain.task_decide import LONGEST_TITLE
 from remuda.runtime.config import load_settings
 from remuda.runtime.place import Place, find_holder
@@ -93,10 +93,14 @@ def run(review: bool | None, as_json: bool, **given: Any) -> None:
 def _run(place: Place, wishes: Wishes, *, quiet: bool) -> Report:
     health = json.loads(read(place, "/v1/health"))
     before = {each["name"] for each in _agents(place)}
-    scope = _tasks_for(place, wishes)
-    _resume(place)
     staff = {"workers": wishes.workers, "backend": wishes.backend, "model": wishes.model, "reviewed": wishes.reviewed}
-    write(place, "/v1/staff", staff)
+    write(place, "/v1/staff", staff)  # first: if there is no such backend, nothing else has happened
+    try:
+        scope = _tasks_for(place, wishes)
+    except RemudaError:
+        write(place, "/v1/staff", {"workers": 0})
+        raise
+    _resume(place)
     progress = Progress(place, scope, after=health["seq"], quiet=quiet)
     progress.follow()
     write(place, "/v1/staff", {"workers": 0})

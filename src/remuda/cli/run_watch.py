@@ -104,6 +104,8 @@ def words(event: dict[str, Any]) -> Iterator[str]:
     """For people; nothing where it would only be noise."""
     kind = event["type"]
     template = BY_OK.get((kind, event.get("ok", False))) or TOLD.get(kind)
+    if kind == "task_released" and event.get("why") == "merged":
+        return  # that it is merged was just said
     if kind == "task_status_changed" and event["task_status"] in ("blocked", "done", "cancelled", "decomposed"):
         template = "{task} is {task_status}: {why}"
     if template:

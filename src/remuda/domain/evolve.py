@@ -126,7 +126,10 @@ def _message_queued(agent: Agent, event: MessageQueued, at: float) -> Agent:
 
 
 def _mail_withdrawn(agent: Agent, event: MailWithdrawn, _at: float) -> Agent:
-    return agent._replace(queue=tuple(each for each in agent.queue if each.id not in event.message_ids))
+    kept = tuple(each for each in agent.queue if each.id not in event.message_ids)
+    # What it asked in a turn that was cut is asked for nobody's sake when the message does not come again.
+    asked = agent.turn is not None or any(each.attempts for each in kept)
+    return agent._replace(queue=kept, questions=agent.questions if asked else ())
 
 
 def _was_active(agent: Agent, _event: AgentEvent, at: float) -> Agent:

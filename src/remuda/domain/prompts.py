@@ -46,8 +46,8 @@ def not_accepted(task: Task, check: Check) -> str:
 
 
 WHY_NOT = {
-    Refusal.CONFLICT: "others have changed the same lines meanwhile. Rebase your branch and resolve the conflicts",
-    Refusal.ACCEPTANCE: "the acceptance commands fail on the merged result. Rebase your branch and make them pass",
+    Refusal.CONFLICT: "others have changed the same lines meanwhile. Resolve the conflicts",
+    Refusal.ACCEPTANCE: "the acceptance commands fail on the merged result. Make them pass on it",
     Refusal.MOVED: "your branch is no longer at the commit that was approved. Leave on it what is to be merged",
 }
 

@@ -57,6 +57,8 @@ def decide(decision: Decision, command: ToolCommand) -> None:
 def _speaker(decision: Decision, command: ToolCommand) -> Draft:
     draft = decision.agent(command.agent)
     session = draft.agent.session
+    if session is not None and session.epoch == command.epoch and session.stage is Stage.REQUESTED:
+        raise Refused(f"session {command.epoch} of {command.agent} has not begun yet; try again in a moment")
     if session is None or session.epoch != command.epoch or session.stage is not Stage.STARTED:
         raise Refused(f"session {command.epoch} of {command.agent} is over; nothing it says counts any more: end it")
     return draft

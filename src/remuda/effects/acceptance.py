@@ -17,7 +17,7 @@ from remuda.effects.world import World
 
 ROLE = "worker"  # whose sandbox holds: what is run is the work of workers
 FOLDER = "acceptance"
-TAIL = 3000  # characters of output in a report; the file has all
+LONGEST_TEXT = 1500  # characters of evidence in a report, which goes to the worker; the file has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,15 @@ class Accepted:
     @property
     def text(self) -> str:
         """For whoever has to set it right: which one failed, and the last of what it said."""
-        lines = [str(each) for each in self.ran]
-        return "\n".join([*lines, "", tail(self.evidence, TAIL)] if self.ran else ["there are no acceptance commands"])
+        if not self.ran:
+            return "there are no acceptance commands"
+        last = str(self.ran[-1])[-LONGEST_TEXT // 3 :]
+        return f"{last}\n\n{tail(self.evidence, LONGEST_TEXT - len(last) - 2)}"
 
 
 async def accept(world: World, name: str, folder: Path, commands: Sequence[str]) -> Accepted:
     """Run them one after the other in that folder, up to the first that fails. Done again it begins anew."""
-    output = await asyncio.to_thread(_begin_file, world, name)
+    output = await asyncio.to_thread(begin_file, world, name)
     ran: list[Ran] = []
     for number, command in enumerate(commands):
         await asyncio.to_thread(_append, output, f"$ {command}\n")
@@ -54,11 +56,11 @@ async def set_up(world: World, name: str, folder: Path) -> None:
     """Make a new worktree fit to work in, as the settings say."""
     if not world.work.set_up:
         return
-    output = await asyncio.to_thread(_begin_file, world, name)
+    output = await asyncio.to_thread(begin_file, world, name)
     launch = _launch(world, name, folder, output.parent)
     ran = await run_command(world.work.set_up, launch, output, world.work.set_up_seconds)
     if not ran.ok:
-        last = await asyncio.to_thread(tail, output, TAIL)
+        last = await asyncio.to_thread(tail, output, LONGEST_TEXT)
         raise EffectFailed(f"the set-up of the worktree failed: {ran}; correct worktrees.set_up in remuda.toml: {last}")
 
 
@@ -76,7 +78,7 @@ def _launch(world: World, name: str, folder: Path, writes: Path) -> Launch:
     )
 
 
-def _begin_file(world: World, name: str) -> Path:
+def begin_file(world: World, name: str) -> Path:
     path = world.root / ".remuda" / FOLDER / f"{name}.log"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.write_bytes(b"")

@@ -13,7 +13,7 @@ from remuda.domain.effects import MergeTask
 from remuda.domain.errors import EffectFailed, Refused
 from remuda.domain.task import Refusal
 from remuda.domain.task_commands import ReportMerged, ReportMergeRefused
-from remuda.effects.acceptance import Accepted, accept, set_up
+from remuda.effects.acceptance import LONGEST_TEXT, Accepted, accept, begin_file, set_up
 from remuda.effects.work import Waiting
 from remuda.effects.world import World
 from remuda.git.merge import (
@@ -28,7 +28,8 @@ from remuda.git.merge import (
 from remuda.git.queue import LONGEST, Batch
 from remuda.git.rebase import Conflicted, bring
 from remuda.git.repository import Repository, branch, commit_of, open_repository
-from remuda.git.worktree import is_ready, write_ready
+from remuda.git.update import take_in
+from remuda.git.worktree import find, is_ready, write_ready
 
 PULL_REQUEST = "pull-request.md"
 
@@ -78,7 +79,7 @@ async def _merge_some(world: World) -> None:
     if passed and not await asyncio.to_thread(_land, world, repository, to, passed):
         return  # the target moved: all of it is tried again on what it is now
     if batch.culprit is not None and failure is not None:
-        _refuse(world, stack[batch.culprit].member, failure)
+        await asyncio.to_thread(_refuse, world, repository, stack[batch.culprit].member, failure)
 
 
 # --- before ---
@@ -100,8 +101,7 @@ def _stack(world: World, repository: Repository, to: Destination, members: Seque
         if not isinstance(brought, Conflicted):
             stack.append(Stacked(member, brought.commit))
         elif not stack:
-            refused = Refusal.CONFLICT
-            member.report = ReportMergeRefused(effect.task, effect.attempt, refused, tail=_conflict(brought, to))
+            member.report = _conflict(world, repository, effect, brought, to)
     return stack
 
 
@@ -112,13 +112,30 @@ def _why_not(repository: Repository, effect: MergeTask) -> str:
     return "" if tip == effect.commit else f"{effect.branch} is at {tip or 'nothing'}, and {effect.commit} was approved"
 
 
-def _conflict(found: Conflicted, to: Destination) -> str:
-    files = "\n".join(f"  {name}" for name in found.files)
-    return (
-        f"{found.commit[:12]} ({found.subject}) conflicts with {to.branch} in\n{files}\n"
-        f"{found.said}\n\n{found.hunks}\n\n"
-        f"Resolve it in your worktree: `git rebase {to.branch if to.exists else to.tip}`"
-    )
+def _conflict(
+    world: World, repository: Repository, effect: MergeTask, found: Conflicted, to: Destination
+) -> ReportMergeRefused:
+    """All of it in a file, and as much as goes into a report."""
+    files = "".join(f"  {name}\n" for name in found.files)
+    where = f"{found.commit[:12]} ({found.subject}) conflicts with {to.branch} in\n"
+    how = f"\n\n{_take_in(world, repository, effect)}"
+    evidence = begin_file(world, f"{effect.task}/merge-{effect.attempt}")
+    evidence.write_text(f"{where}{files}{found.said}\n\n{found.hunks}{how}\n", errors="surrogateescape")
+    ahead = where + files[:300] + found.said[:300] + "\n\n"
+    text = ahead + found.hunks[: LONGEST_TEXT - len(ahead) - len(how)] + how
+    place = str(evidence.relative_to(world.root))
+    return ReportMergeRefused(effect.task, effect.attempt, Refusal.CONFLICT, place, text)
+
+
+def _take_in(world: World, repository: Repository, effect: MergeTask) -> str:
+    """Begin the merge in the worktree of its worker, who may not be allowed to; and say what is to be done."""
+    to = destination(repository, world.work.mode, effect.target or world.work.target)
+    tree = find(repository, effect.task)
+    why = take_in(tree, to.tip) if tree else "the worktree is gone"
+    onto = to.branch if to.exists else to.tip
+    if why:
+        return f"It could not be begun for you in your worktree ({why}). Do it yourself: `git merge {onto}`"
+    return f"The merge of {onto} is begun in your worktree. Edit its files until they are as they should be, and report"
 
 
 # --- on the result ---
@@ -136,9 +153,10 @@ async def _try_out(world: World, repository: Repository, stack: Sequence[Stacked
     return await accept(world, f"{effect.task}/merge-{effect.attempt}", folder, commands)
 
 
-def _refuse(world: World, member: Waiting, failure: Accepted) -> None:
+def _refuse(world: World, repository: Repository, member: Waiting, failure: Accepted) -> None:
     effect, evidence = member.effect, str(failure.evidence.relative_to(world.root))
-    member.report = ReportMergeRefused(effect.task, effect.attempt, Refusal.ACCEPTANCE, evidence, failure.text)
+    text = f"{failure.text}\n\n{_take_in(world, repository, effect)}"
+    member.report = ReportMergeRefused(effect.task, effect.attempt, Refusal.ACCEPTANCE, evidence, text)
 
 
 # --- and then ---

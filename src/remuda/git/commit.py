@@ -7,22 +7,25 @@ hold of the work is said by its acceptance commands.
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from remuda.git import GitFailed, ask, git, line, names, text
 from remuda.git.refs import move
-from remuda.git.repository import Repository
+from remuda.git.repository import Repository, is_ancestor
 from remuda.git.worktree import Worktree, git_folder
 
 NAME, EMAIL = "Remuda", "remuda@localhost"
+
+_MERGING = "MERGE_HEAD"
+TAKING_IN = "remuda.taking-in"  # see update.py
 
 # What git leaves in its folder while it is in the middle of something, and how to go on.
 _UNFINISHED = {
     "rebase-merge": ("a rebase", "`git rebase --continue` or `git rebase --abort`"),
     "rebase-apply": ("a rebase", "`git rebase --continue` or `git rebase --abort`"),
-    "MERGE_HEAD": ("a merge", "`git commit` or `git merge --abort`"),
+    _MERGING: ("a merge", "`git commit` or `git merge --abort`"),
     "CHERRY_PICK_HEAD": ("a cherry-pick", "`git cherry-pick --continue` or `git cherry-pick --abort`"),
     "REVERT_HEAD": ("a revert", "`git revert --continue` or `git revert --abort`"),
     "BISECT_LOG": ("a bisection", "`git bisect reset`"),
@@ -69,12 +72,12 @@ def gather(repository: Repository, tree: Worktree, message: str, trailers: Mappi
         if _EMPTY_REPOSITORY not in error.said:
             raise
         return NoWork(f"there is an empty git repository inside the worktree; remove it: {error.said}")
-    commit = before
-    if made != line(tree.path, "rev-parse", f"{before}^{{tree}}"):
-        commit = _write_commit(tree, made, before, message, trailers)
+    commit, parents = before, _parents(repository, tree, before)
+    if len(parents) > 1 or made != line(tree.path, "rev-parse", f"{before}^{{tree}}"):
+        commit = _write_commit(tree, made, parents, message, trailers)
         if not move(repository, f"refs/heads/{tree.branch}", commit, before, _DONE):
             return NoWork(f"{tree.branch} moved while its changes were committed; let it stand and report again")
-    _put_index(tree)
+    _settle(tree)
     files = names(tree.path, "diff", "--name-only", "-z", "--no-renames", tree.base, commit)
     if not files:
         return NoWork(
@@ -86,14 +89,25 @@ def gather(repository: Repository, tree: Worktree, message: str, trailers: Mappi
     return Work(commit, tree.base, tuple(files), commit != before or _ours(tree), tuple(left_out))
 
 
+def _parents(repository: Repository, tree: Worktree, head: str) -> list[str]:
+    """Two while a merge is under way, unless a crash came after its commit and before the end of it was noted."""
+    merging = git_folder(tree.path) / _MERGING
+    other = merging.read_text().split()[:1] if merging.exists() else []
+    return [head, *(each for each in other if not is_ancestor(repository, each, head))]
+
+
 def unfinished(path: Path) -> str:
     """What git is in the middle of in a worktree, and how to end it; or nothing."""
     folder = git_folder(path)
     for name, (what, how) in _UNFINISHED.items():
         if (folder / name).exists():
             return f"{what} is unfinished; end it: {how}"
-    conflicted = names(path, "diff", "--name-only", "-z", "--diff-filter=U")
+    conflicted = _conflicted(path)
     return f"conflicts are not resolved: {', '.join(conflicted[:10])}; edit and `git add` them" if conflicted else ""
+
+
+def _conflicted(path: Path) -> list[str]:
+    return names(path, "diff", "--name-only", "-z", "--diff-filter=U")
 
 
 def leftover_marks(folder: Path, base: str, commit: str) -> list[str]:
@@ -105,7 +119,10 @@ def leftover_marks(folder: Path, base: str, commit: str) -> list[str]:
 
 
 def _why_not(tree: Worktree) -> str:
-    if why := unfinished(tree.path):
+    if (git_folder(tree.path) / _MERGING).exists():
+        if marked := [name for name in _conflicted(tree.path) if _is_marked(tree.path / name)]:
+            return f"conflict marks are left in {', '.join(marked[:10])}; resolve them and report again"
+    elif why := unfinished(tree.path):
         return f"in {tree.path} {why}"
     at = ask(tree.path, "symbolic-ref", "--quiet", "--short", "HEAD")
     if (now := text(at.out).strip()) != tree.branch:
@@ -115,6 +132,10 @@ def _why_not(tree: Worktree) -> str:
             f"`git switch {tree.branch}`, and `git cherry-pick` what is missing"
         )
     return ""
+
+
+def _is_marked(path: Path) -> bool:
+    return path.is_file() and any(each.startswith(b"<<<<<<< ") for each in path.read_bytes().splitlines())
 
 
 def _write_tree(tree: Worktree, head: str) -> tuple[str, list[str]]:
@@ -130,18 +151,22 @@ def _write_tree(tree: Worktree, head: str) -> tuple[str, list[str]]:
     return line(tree.path, "write-tree", env=env), left_out
 
 
-def _put_index(tree: Worktree) -> None:
-    """The copy becomes the worktree's index, which then agrees with its branch; also after a crash before this."""
+def _settle(tree: Worktree) -> None:
+    """The copy becomes the worktree's index, which then agrees with its branch, and a merge is over. Also after a
+    crash before this."""
     folder = git_folder(tree.path)
     os.replace(folder / _INDEX, folder / "index")
+    for name in (_MERGING, "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", TAKING_IN):
+        (folder / name).unlink(missing_ok=True)
 
 
-def _write_commit(tree: Worktree, made: str, parent: str, message: str, trailers: Mapping[str, str]) -> str:
+def _write_commit(tree: Worktree, made: str, parents: Sequence[str], message: str, trailers: Mapping[str, str]) -> str:
     options = [part for name, value in trailers.items() for part in ("--trailer", f"{name}: {value}")]
     whole = git(
         tree.path, "interpret-trailers", "--if-exists", "addIfDifferent", *options, stdin=f"{message}\n".encode()
     )
-    written = git(tree.path, "commit-tree", made, "-p", parent, "-F", "-", stdin=whole, env=identity(tree.path))
+    on = [part for each in parents for part in ("-p", each)]
+    written = git(tree.path, "commit-tree", made, *on, "-F", "-", stdin=whole, env=identity(tree.path))
     return text(written).strip()
 
 

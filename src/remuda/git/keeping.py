@@ -19,8 +19,8 @@ from pathlib import Path
 from remuda.git import ask, git, line, names, text
 from remuda.git.commit import unfinished
 from remuda.git.refs import move
-from remuda.git.repository import Repository, commit_of
-from remuda.git.worktree import Worktree, branch_of, find, is_registered, place_of
+from remuda.git.repository import REGISTER, Repository, commit_of
+from remuda.git.worktree import Worktree, branch_of, find, is_half_made, is_registered, place_of
 
 # Ignored by git and yet not to be made anew by a build. A file like its namesake in the user's own checkout may go.
 PRECIOUS = (".env", ".env.*", "*.pem", "*.key", "*.sqlite", "*.sqlite3", "*.db", "*.local.*")
@@ -52,13 +52,18 @@ def remove(repository: Repository, task: str, precious: Sequence[str] = PRECIOUS
             return Kept(why)
         _keep_abandoned(repository, tree)
         path.rename(going)
+    elif is_half_made(path):  # nobody has worked in it
+        path.rename(going)
     elif path.exists():
         return Kept((f"{path} is no whole worktree; look into it, and remove it yourself",))
     if is_registered(repository, path):
-        if going.exists() and (why := _dirt(going)):  # somebody was at work between the look and the rename
+        if (
+            going.exists() and not is_half_made(going) and (why := dirt(going))
+        ):  # somebody was at work between the look and the rename
             going.rename(path)
             return Kept(why)
-        git(repository.root, "worktree", "remove", "--force", "--force", str(path))
+        with REGISTER:
+            git(repository.root, "worktree", "remove", "--force", "--force", str(path))
     shutil.rmtree(going, ignore_errors=True)
     return Removed()
 
@@ -67,7 +72,7 @@ def why_keep(repository: Repository, tree: Worktree, precious: Sequence[str] = P
     """Why the worktree must stay; nothing when it may go."""
     middle = unfinished(tree.path)
     reasons = [f"in the worktree {middle}"] if middle else []
-    reasons += _dirt(tree.path)
+    reasons += dirt(tree.path)
     reasons += _precious(repository, tree, precious)
     reasons += _stashed(repository, tree)
     reasons += _submodules(tree)
@@ -89,7 +94,8 @@ def put_branch_away(repository: Repository, task: str) -> str:
 # --- what would be lost ---
 
 
-def _dirt(path: Path) -> tuple[str, ...]:
+def dirt(path: Path) -> tuple[str, ...]:
+    """What is not in git, in sentences."""
     said = text(git(path, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"))
     entries = [each for each in said.split("\0") if each]
     untracked = [each[3:] for each in entries if each.startswith("??")]

@@ -27,6 +27,12 @@ def clear_stale(lock: Path, folder: Path) -> bool:
     return True
 
 
+def clear_stale_of(git_folder: Path, worktree: Path) -> None:
+    """All those of one worktree: of its index, its HEAD and the like."""
+    for lock in git_folder.glob("*.lock"):
+        clear_stale(lock, worktree)
+
+
 def _held(lock: Path, folder: Path) -> bool:
     wanted, inside = os.path.realpath(lock), os.path.realpath(folder)
     return any(

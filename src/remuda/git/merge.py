@@ -17,9 +17,9 @@ from typing import Literal
 
 from remuda.domain.errors import Refused
 from remuda.git import GitFailed, git, line
-from remuda.git.locks import clear_stale
+from remuda.git.locks import clear_stale_of
 from remuda.git.refs import move
-from remuda.git.repository import NOTHING, Repository, branch, commit_of, head, is_ancestor, worktrees
+from remuda.git.repository import NOTHING, REGISTER, Repository, branch, commit_of, head, is_ancestor, worktrees
 from remuda.git.worktree import FOLDER, MERGED, PREFIX, git_folder, is_registered
 
 Mode = Literal["local", "branch-only", "pull-request-text"]
@@ -110,21 +110,24 @@ def stand(repository: Repository, commit: str) -> Path:
     path = repository.state / FOLDER / TRIAL
     if is_registered(repository, path) and path.is_dir():
         try:
-            clear_stale(git_folder(path) / "index.lock", path)
+            clear_stale_of(git_folder(path), path)
             git(path, "checkout", "--quiet", "--force", "--detach", commit, within=1800)
             git(path, "clean", "-ffdq")
             return path
-        except GitFailed:
+        except (GitFailed, Refused):
             pass
     drop_stand(repository)
-    git(repository.root, "worktree", "add", "--quiet", "--detach", str(path), commit, within=1800)
+    with REGISTER:
+        git(repository.root, "worktree", "add", "--quiet", "--no-checkout", "--detach", str(path), commit)
+    git(path, "reset", "--quiet", "--hard", within=1800)
     return path
 
 
 def drop_stand(repository: Repository) -> None:
     path = repository.state / FOLDER / TRIAL
     if is_registered(repository, path):
-        git(repository.root, "worktree", "remove", "--force", "--force", str(path))
+        with REGISTER:
+            git(repository.root, "worktree", "remove", "--force", "--force", str(path))
     shutil.rmtree(path, ignore_errors=True)
 
 

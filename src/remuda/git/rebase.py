@@ -47,11 +47,10 @@ def bring(repository: Repository, source: str, onto: str, history: History, mess
     if is_ancestor(repository, source, onto):
         return Brought(onto, 0)
     commits = _commits(repository, source, onto)
-    if history == "rebase":
+    if history == "rebase" and all(len(parents) == 1 for _, parents in commits):
         if is_ancestor(repository, onto, source):
             return Brought(source, len(commits))
-        if all(len(parents) == 1 for _, parents in commits):
-            return _rebase(repository, commits, onto)
+        return _rebase(repository, commits, onto)
     merged = _merge_trees(repository, onto, source, named=source)
     if isinstance(merged, Conflicted):
         return merged
@@ -105,7 +104,8 @@ def _merge_trees(repository: Repository, ours: str, theirs: str, *, named: str) 
     listed, _, said = rest.partition("\0\0")
     files = tuple(dict.fromkeys(name for name in listed.split("\0") if name))
     subject = line(repository.root, "show", "--no-patch", "--format=%s", named)
-    return Conflicted(named, subject, files, _words(said), _hunks(repository, tree, files))
+    hunks = _hunks(repository, tree, files).replace(ours, "merged before").replace(theirs, "this task")
+    return Conflicted(named, subject, files, _words(said), hunks)
 
 
 def _words(said: str) -> str:

@@ -1,10 +1,15 @@
 """The user's repository, as far as Remuda has to know it. Nothing here writes."""
 
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from remuda.domain.errors import Refused
 from remuda.git import ask, git, line, text
+
+# git makes its folder of a worktree file by file, and stops at one that another git is just making. So whoever adds,
+# removes or lists worktrees holds this; a checkout takes longer, and does not.
+REGISTER = threading.RLock()
 
 NOTHING = "0" * 40  # as git writes a ref that is not there
 OLDEST = (2, 38)  # the first whose `merge-tree` merges without a checkout
@@ -85,7 +90,8 @@ def is_ancestor(repository: Repository, older: str, newer: str) -> bool:
 
 
 def worktrees(repository: Repository) -> list[Entry]:
-    said = text(git(repository.root, "worktree", "list", "--porcelain", "-z"))
+    with REGISTER:
+        said = text(git(repository.root, "worktree", "list", "--porcelain", "-z"))
     return [_entry(block.split("\0")) for block in said.split("\0\0") if block.strip("\0")]
 
 

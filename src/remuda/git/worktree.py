@@ -1,9 +1,9 @@
 """A worktree for each task: `.remuda/worktrees/<task>`, on a branch `remuda/<task>` of its own.
 
 Making one takes several steps and a crash may come between any two. So a file in git's own folder for the worktree
-says how far it came: without it the checkout may be half, and nobody has worked in it yet; with it the checkout is
-whole, and what is in there is somebody's work. Whatever is found where a worktree should be, and is not known to be
-worthless, is set aside and never deleted.
+says how far it came: at first that its files are being checked out, and then that they are there, and what is in there
+is somebody's work. Whatever is found where a worktree should be, and is not known to be worthless, is set aside and
+never deleted.
 
 The user's checkout, index, stash, branches, hooks and settings are not touched: a branch is made by its ref, without
 tracking, and git's list of worktrees is never pruned, for the user may have some on a disk that is not there today.
@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from remuda.domain.errors import Conflict, Invalid, Refused
-from remuda.git import GitFailed, ask, git, line, text
-from remuda.git.locks import clear_stale
+from remuda.git import GitFailed, ask, git, text
+from remuda.git.locks import clear_stale_of
 from remuda.git.refs import move
-from remuda.git.repository import NOTHING, Entry, Repository, commit_of, worktrees
+from remuda.git.repository import NOTHING, REGISTER, Entry, Repository, commit_of, worktrees
 
 PREFIX = "remuda/"  # of every branch that Remuda makes
 MERGED = "merged"  # remuda/merged: what was merged and the user has not taken yet
@@ -76,12 +76,13 @@ def prepare(repository: Repository, task: str, start: str) -> Worktree:
     entry = _entry(repository, path)
     found = _read(repository, task) if entry and path.is_dir() else None
     if found is not None:
-        clear_stale(git_folder(path) / "index.lock", path)
+        clear_stale_of(git_folder(path), path)
         return found
     aside = _clear(repository, task, entry)
     base = _make_branch(repository, task, start)
     if not path.exists():
-        _check_out(repository, path, branch_of(task))
+        _register(repository, path, branch_of(task), base)
+    _check_out(path)
     write_ready(path, base, ready=False)
     made = _read(repository, task)
     assert made is not None
@@ -94,22 +95,27 @@ def mark_ready(tree: Worktree) -> Worktree:
 
 
 def git_folder(path: Path) -> Path:
-    """Where git keeps the index and HEAD of a worktree."""
-    return Path(line(path, "rev-parse", "--absolute-git-dir"))
+    """Where git keeps the index and HEAD of a worktree: the worktree says so itself."""
+    try:
+        kind, _, folder = (path / ".git").read_text().rstrip("\n").partition(": ")
+    except OSError as error:
+        raise Refused(f"{path} is no worktree: {error.strerror}") from error
+    if kind != "gitdir":
+        raise Refused(f"{path} is no worktree: its .git says {kind[:40]!r}")
+    return path / folder
 
 
 # --- one step each ---
 
 
 def _clear(repository: Repository, task: str, entry: Entry | None) -> tuple[str, ...]:
-    """Make room for the checkout, unless a whole one is there that only was not written down."""
+    """Make room for the checkout, unless one is there that only has to be seen through."""
     path = place_of(repository, task)
+    worthless = not path.exists() or not any(path.iterdir())
     if entry and path.is_dir():
-        if entry.locked != "initializing" and _is_clean(path):
-            return ()
         worthless = entry.locked == "initializing"  # git itself was killed in the middle of making it
-    else:
-        worthless = not path.exists() or not any(path.iterdir())
+        if not worthless and (_started(path) is not None or _is_clean(path)):
+            return ()
     aside = () if worthless else (f"what was at {path} is now at {_set_aside(path)}",)
     if entry:
         _unregister(repository, path)
@@ -119,7 +125,8 @@ def _clear(repository: Repository, task: str, entry: Entry | None) -> tuple[str,
 
 
 def _unregister(repository: Repository, path: Path) -> None:
-    git(repository.root, "worktree", "remove", "--force", "--force", str(path))
+    with REGISTER:
+        git(repository.root, "worktree", "remove", "--force", "--force", str(path))
 
 
 def _set_aside(path: Path) -> Path:
@@ -151,15 +158,26 @@ def _make_branch(repository: Repository, task: str, start: str) -> str:
     return start
 
 
-def _check_out(repository: Repository, path: Path, branch: str) -> None:
+def _register(repository: Repository, path: Path, branch: str, base: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        git(repository.root, "worktree", "add", "--quiet", str(path), branch, within=1800)
+        with REGISTER:
+            git(repository.root, "worktree", "add", "--quiet", "--no-checkout", str(path), branch)
     except GitFailed as error:
         if "already checked out" in error.said or "already used by worktree" in error.said:
             raise Refused(
                 f"{branch} is checked out elsewhere ({error.said}); leave it there: `git switch -`"
             ) from error
+        raise
+    write_ready(path, base, ready=False, whole=False)
+
+
+def _check_out(path: Path) -> None:
+    """Nobody has worked in it yet, so this may be done again."""
+    clear_stale_of(git_folder(path), path)
+    try:
+        git(path, "reset", "--quiet", "--hard", within=1800)
+    except GitFailed as error:
         if found := _FILTER.search(error.said):
             raise Refused(
                 f"the files cannot be checked out: the filter {found[1] or found[2]!r} of this repository does not "
@@ -190,30 +208,39 @@ def _entry(repository: Repository, path: Path) -> Entry | None:
 
 
 def _read(repository: Repository, task: str) -> Worktree | None:
+    """Nothing while its files are being checked out."""
     path = place_of(repository, task)
     started = _started(path)
-    return Worktree(task, path, path / repository.prefix, *started) if started else None
+    if started is None or not started["whole"]:
+        return None
+    return Worktree(task, path, path / repository.prefix, str(started["base"]), bool(started["ready"]))
 
 
 def is_ready(path: Path) -> bool:
     started = _started(path)
-    return started is not None and started[1]
+    return started is not None and bool(started["ready"])
 
 
-def _started(path: Path) -> tuple[str, bool] | None:
+def is_half_made(path: Path) -> bool:
+    """Its files were still being checked out when something stopped that."""
+    started = _started(path)
+    return started is not None and not started["whole"]
+
+
+def _started(path: Path) -> dict[str, object] | None:
     try:
         said = json.loads((git_folder(path) / STARTED).read_bytes())
-        return str(said["base"]), bool(said["ready"])
-    except (OSError, ValueError, KeyError, TypeError, GitFailed):
+        return {name: said[name] for name in ("base", "ready", "whole")}
+    except (OSError, ValueError, KeyError, TypeError, Refused):
         return None
 
 
-def write_ready(path: Path, base: str, *, ready: bool) -> None:
+def write_ready(path: Path, base: str, *, ready: bool, whole: bool = True) -> None:
     """At once or not at all."""
     file = git_folder(path) / STARTED
     new = file.with_suffix(".new")
     with new.open("w") as out:
-        json.dump({"base": base, "ready": ready}, out)
+        json.dump({"base": base, "ready": ready, "whole": whole}, out)
         out.flush()
         os.fsync(out.fileno())
     new.replace(file)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
-from remuda.domain.lifecycle import DEAD, PHASE, STAGE, STATUS, WITH_PROCESS
+from remuda.domain.lifecycle import DEAD, FINISHED, PHASE, STAGE, STATUS, TASK, WITH_PROCESS, WORK
 
 _Step = TypeVar("_Step", bound=StrEnum)
 
@@ -12,6 +12,7 @@ _Step = TypeVar("_Step", bound=StrEnum)
 def lifecycle_page() -> str:
     """The whole page, in Markdown with Mermaid."""
     dead = ", ".join(f"`{status}`" for status in STATUS if status in DEAD)
+    finished = ", ".join(f"`{status}`" for status in TASK if status in FINISHED)
     process = ", ".join(f"`{status}`" for status in STATUS if status in WITH_PROCESS)
     return f"""\
 # Lifecycle
@@ -39,6 +40,22 @@ owed its end.
 {_mermaid(STAGE, start="requested")}
 
 {_table(STAGE)}
+
+## A task's status
+
+{_mermaid(TASK, start="open")}
+
+Finished, for good: {finished}. How a task goes its way is told in [tasks](tasks.md).
+
+{_table(TASK)}
+
+## A task's work
+
+Where its worktree stands. What ends in -ing owes the world something, after a restart as well.
+
+{_mermaid(WORK, start="none")}
+
+{_table(WORK)}
 """
 
 

@@ -18,7 +18,6 @@ from remuda.domain.events import (
     RuntimeStarted,
     StaffChanged,
     StatusChanged,
-    TurnEnded,
 )
 from remuda.domain.lifecycle import DEAD, Phase, Status, TaskStatus, Work
 from remuda.domain.routing import Route, route_for, suits
@@ -65,6 +64,7 @@ OF_WORK = (
     AgentSpawned,
     PhaseChanged,
 )
+AWAKENS = (Status.READY, Status.HIBERNATING)  # mail is enough for it to begin
 AT_IT = (Phase.IMPLEMENTING, Phase.ADDRESSING_FEEDBACK, Phase.REVIEWING)
 
 
@@ -91,9 +91,7 @@ def coordinator(rules: Rules) -> Callable[[State, Event], Iterable[Command]]:
 def _matters(state: State, event: Event) -> bool:
     match event:
         case StatusChanged():
-            return event.now in DEAD or (event.now is Status.READY and state.agents[event.agent].phase is not None)
-        case TurnEnded():
-            return bool(state.agents[event.agent].task)
+            return event.now in DEAD or (event.now in AWAKENS and state.agents[event.agent].phase is not None)
         case _:
             return isinstance(event, OF_WORK)
 
@@ -121,12 +119,13 @@ def _steps(state: State, rules: Rules) -> Iterator[Command]:
     yield from _spawn(state, rules, workers, [*unseen, *waiting])
 
 
-def _last_active(agent: Agent) -> float:
-    return agent.active_at
+def _last_active(agent: Agent) -> tuple[bool, float]:
+    """Those that sleep come after those that are awake."""
+    return agent.status is not Status.READY, agent.active_at
 
 
 def _free(agent: Agent) -> bool:
-    return agent.status is Status.READY and not agent.queue and not agent.rest_until
+    return agent.status in AWAKENS and not agent.queue and not agent.rest_until
 
 
 # --- what is judged ---

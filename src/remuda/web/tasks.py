@@ -14,7 +14,7 @@ from remuda.domain.commands import Command
 from remuda.domain.draft import find_task
 from remuda.domain.errors import Refused
 from remuda.domain.state import Sender
-from remuda.domain.task import Brief, NewTask, Staff
+from remuda.domain.task import Brief, Kind, NewTask, Staff
 from remuda.domain.task_commands import (
     AddTasks,
     ApproveCommit,
@@ -41,8 +41,33 @@ from remuda.views.tasks import TaskDetail, TaskRow, chosen, task_detail, task_ro
 from remuda.web.door import answer, body_of, caller_of, flag_of, number_of, order_of, runtime_of, text_answer
 
 
+class BriefBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A `Brief` in which nothing may stand that it does not have."""
+
+    title: str
+    description: str = ""
+    steps: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    epic: str = ""
+    priority: int = 2
+    labels: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    accept: tuple[str, ...] = ()
+    target: str = ""
+
+
+class NewTaskBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    brief: BriefBody
+    kind: Kind = Kind.TASK
+    id: str = ""
+    key: str = ""
+
+    def task(self) -> NewTask:
+        return NewTask(Brief(**msgspec.structs.asdict(self.brief)), self.kind, self.id, self.key)
+
+
 class NewBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    tasks: tuple[NewTask, ...]
+    tasks: tuple[NewTaskBody, ...]
 
 
 class EditBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,7 +92,7 @@ class DirectBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str = ""
     step: int = 0
     unreviewed: bool = False
-    parts: tuple[NewTask, ...] = ()
+    parts: tuple[NewTaskBody, ...] = ()
 
 
 class SaidBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,7 +139,8 @@ async def show_task(request: Request) -> Response:
 async def add_tasks(request: Request) -> Response:
     caller, order, runtime = caller_of(request), order_of(request), runtime_of(request)
     body = await body_of(request, NewBody)
-    accepted = await runtime.submit(AddTasks(body.tasks, caller.author), order=order)
+    new = tuple(each.task() for each in body.tasks)
+    accepted = await runtime.submit(AddTasks(new, caller.author), order=order)
     added = [event.task for event in accepted.events if isinstance(event, TaskAdded)]
     if not accepted.events:  # this order came before, and its answer was lost
         records = await runtime.store.read(accepted.seq - 1, len(body.tasks))
@@ -147,7 +173,7 @@ DIRECTED: dict[str, Callable[[str, DirectBody, str], Command]] = {
     "cancel": lambda task, body, _by: CancelTask(task, body.text),
     "block": lambda task, body, _by: BlockTask(task, body.text),
     "reopen": lambda task, body, _by: ReopenTask(task, body.text),
-    "split": lambda task, body, by: SplitTask(task, body.parts, by),
+    "split": lambda task, body, by: SplitTask(task, tuple(each.task() for each in body.parts), by),
     "assign": lambda task, body, by: AssignTask(task, body.agent, by, body.text),
     "review": lambda task, body, by: AssignReview(task, body.agent, by, body.text),
     "feedback": lambda task, body, by: AssignFeedback(task, body.text, by),

@@ -102,6 +102,7 @@ def test_a_write_that_leaves_the_measured_tree_as_it_was_changes_nothing() -> No
     assert sign_of(trail, read(Step("Edit", '{"new": "x"}', "ok", tree="one"))) is Sign.REDONE
     assert sign_of(trail, read(Step("Edit", '{"new": "x"}', "ok", tree="two"))) is Sign.CHANGE
     assert sign_of(trail, read(Step("Edit", '{"new": "x"}', "ok"))) is Sign.CHANGE
+    assert sign_of(Trail(), read(Step("Edit", '{"new": "x"}', "ok", tree="one"))) is Sign.CHANGE
 
 
 @pytest.mark.parametrize(

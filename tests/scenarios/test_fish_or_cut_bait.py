@@ -2,14 +2,15 @@
 
 import pytest
 
-from domain.drive import WORKER
+from domain.drive import WORKER, replay
 from domain.watched import Watched
 from remuda.domain.commands import ReportSessionEnded, SendMessage
 from remuda.domain.due import due
 from remuda.domain.effects import EndSession
-from remuda.domain.events import StatusChanged, TriggerFired
+from remuda.domain.events import ReportIgnored, StatusChanged, TriggerFired
 from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import DEAD, Status, TaskStatus
+from remuda.domain.spin_reading import Step, read
 from remuda.domain.state import Outcome, Sender
 from remuda.domain.task import Brief, NewTask, Refusal
 from remuda.domain.task_commands import (
@@ -23,7 +24,7 @@ from remuda.domain.task_commands import (
     ReportWorktreeReady,
 )
 from remuda.domain.trigger import Course, Trigger
-from remuda.domain.trigger_commands import GiveVerdict, ReportVerdictOverdue
+from remuda.domain.trigger_commands import GiveVerdict, ReportSaidAgain, ReportVerdictOverdue
 from remuda.domain.trigger_events import AgentNudged
 from remuda.views.body import Body, Remains, body, body_text, of_agent
 from remuda.views.loops import loops_text, open_loops
@@ -111,6 +112,24 @@ def test_new_words_of_the_user_begin_a_new_account() -> None:
         loops(project, 2)
         project.answered()
     assert list(project.all(AgentNudged)) == []
+
+
+def test_an_agent_that_says_the_same_thing_over_and_over_is_nudged_then_stopped() -> None:
+    project = Watched()
+    project.ready()
+    project.send("explain yourself")
+    said = read(Step(text="I will now try again. " * 9))
+    while not fired(project):
+        project.do(ReportSaidAgain(WORKER, project.epoch(), project.turn(), said))
+        if project.agent().session.stage == "ending" and project.agent().status is Status.READY:  # type: ignore[union-attr]
+            project.ended()
+            project.started()
+            project.answered()
+    assert fired(project) == [(WORKER, Trigger.SPIN, "cycle")]
+    assert len(list(project.all(AgentNudged))) == 1
+    (late,) = project.do(ReportSaidAgain(WORKER, project.epoch(), 99, said))
+    assert isinstance(late, ReportIgnored)
+    assert replay(project.log).agents == project.state.agents
 
 
 # --- stall ---

@@ -11,6 +11,7 @@ from remuda.domain import task_events as work
 from remuda.domain import trigger_events as cut
 from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.lifecycle import Phase, Status, TaskStatus
+from remuda.domain.spin_reading import Step, read
 from remuda.domain.state import Message, Outcome, Question, Sender, Usage
 from remuda.domain.task import Brief, Check, Kind, Merge, Note, Refusal, Staff, Verdict
 from remuda.domain.trigger import Course, Sought, Trigger
@@ -57,6 +58,7 @@ SAMPLES: list[tuple[log.Event, list[str]]] = [
     (log.BudgetWarned("ada", "agent:ada", 80, "4,000 tokens", "5,000 tokens"), ["budget_warned"]),
     (log.TriggerFired("ada", 1, 5, Trigger.BUDGET, "it is spent", (("tokens_spent", 9),)), ["trigger_fired"]),
     (cut.AgentNudged("ada", 1, 5, "cycle", "again", MAIL, 1), ["nudged"]),
+    (cut.SaidAgain("ada", 1, 5, read(Step(text="so\nbe it"))), ["said_again"]),
     (cut.VerdictSought("ada", Trigger.SPIN, Sought("bob", 60.0, Course.REAP, 3, 60.0)), ["verdict_sought"]),
     (cut.VerdictReached("ada", Trigger.SPIN, Course.RESTART, "bob", "so", successor="eve"), ["verdict_reached"]),
     (cut.AgentSucceeded("ada", "eve", (1.0,)), ["succeeded"]),

@@ -64,6 +64,7 @@ from remuda.domain.trigger_commands import (
     GiveVerdict,
     NudgeAgent,
     ReportBodyRemoved,
+    ReportSaidAgain,
     ReportVerdictOverdue,
     SeekVerdict,
 )
@@ -281,6 +282,7 @@ RULES: Mapping[type, Callable[[Decision, Any], object]] = {
     SettleBudget: budget.settle,
     CheckBudget: budget.check,
     NudgeAgent: verdict.nudge,
+    ReportSaidAgain: verdict.said_again,
     FireTrigger: verdict.fire,
     SeekVerdict: verdict.seek,
     GiveVerdict: lambda decision, command: verdict.give(decision, command, _spawn),

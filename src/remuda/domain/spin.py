@@ -176,7 +176,8 @@ def _sign_of_success(trail: Trail, reading: Reading) -> Sign:
     look = reading.kind == Kind.LOOK
     if reading.kind == Kind.WRITE:
         # Where the tree is measured, it has just been found to be as it was before; else a new call is trusted.
-        done = bool(reading.tree) or any(each.exact == reading.exact for each in trail.prints)
+        measured = bool(reading.tree and trail.trees)
+        done = measured or any(each.exact == reading.exact for each in trail.prints)
         return Sign.REDONE if done else Sign.CHANGE
     if _again(trail, reading):
         return Sign.AGAIN

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from remuda.domain.ledger import UNLIMITED, Limits
+from remuda.domain.spin_reading import Reading
 from remuda.domain.trigger import Course, Strategy, Trigger
 
 AN_HOUR = 3600.0
@@ -61,6 +62,16 @@ class BuryAgent:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportSaidAgain:
+    """The agent has said what it had said before."""
+
+    agent: str
+    epoch: int
+    turn: int
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
 class ReportVerdictOverdue:
     agent: str
     epoch: int
@@ -75,4 +86,4 @@ class ReportBodyRemoved:
 
 
 TriggerCommand = NudgeAgent | FireTrigger | SeekVerdict | GiveVerdict | BuryAgent
-TriggerReport = ReportVerdictOverdue | ReportBodyRemoved
+TriggerReport = ReportSaidAgain | ReportVerdictOverdue | ReportBodyRemoved

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from remuda.domain.spin_reading import Reading
 from remuda.domain.state import Message
 from remuda.domain.trigger import Course, Sought, Strategy, Trigger
 
@@ -17,6 +18,14 @@ class AgentNudged:
     evidence: str
     message: Message
     queue_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaidAgain:
+    agent: str
+    epoch: int
+    turn: int
+    reading: Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,4 +68,4 @@ class BodyRemoved:
     files: int
 
 
-TriggerEvent = AgentNudged | VerdictSought | VerdictReached | AgentSucceeded | AgentBuried | BodyRemoved
+TriggerEvent = AgentNudged | SaidAgain | VerdictSought | VerdictReached | AgentSucceeded | AgentBuried | BodyRemoved

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from remuda.domain.spin import Level, Trail, told
+from remuda.domain.spin import Level, Trail, follow, told
 from remuda.domain.state import Agent
 from remuda.domain.trigger import Course, Override
 from remuda.domain.trigger_events import (
@@ -11,6 +11,7 @@ from remuda.domain.trigger_events import (
     AgentNudged,
     AgentSucceeded,
     BodyRemoved,
+    SaidAgain,
     VerdictReached,
     VerdictSought,
 )
@@ -18,6 +19,10 @@ from remuda.domain.trigger_events import (
 
 def _nudged(agent: Agent, event: AgentNudged, _at: float) -> Agent:
     return agent._replace(queue=(event.message, *agent.queue), trail=told(agent.trail, Level.NUDGE))
+
+
+def _said_again(agent: Agent, event: SaidAgain, at: float) -> Agent:
+    return agent._replace(trail=follow(agent.trail, event.reading), active_at=at)
 
 
 def _sought(agent: Agent, event: VerdictSought, _at: float) -> Agent:
@@ -45,6 +50,7 @@ def _removed(agent: Agent, _event: BodyRemoved, _at: float) -> Agent:
 
 RULES: Mapping[type, Callable[[Agent, Any, float], Agent]] = {
     AgentNudged: _nudged,
+    SaidAgain: _said_again,
     VerdictSought: _sought,
     VerdictReached: _reached,
     AgentSucceeded: _succeeded,

@@ -23,6 +23,7 @@ from remuda.domain.trigger_commands import (
     GiveVerdict,
     NudgeAgent,
     ReportBodyRemoved,
+    ReportSaidAgain,
     ReportVerdictOverdue,
     SeekVerdict,
 )
@@ -31,6 +32,7 @@ from remuda.domain.trigger_events import (
     AgentNudged,
     AgentSucceeded,
     BodyRemoved,
+    SaidAgain,
     VerdictReached,
     VerdictSought,
 )
@@ -59,6 +61,16 @@ def nudge(decision: Decision, command: NudgeAgent) -> None:
     count = len(draft.agent.queue) + 1
     draft.emit(AgentNudged(agent.name, epoch, turn, command.rule, tidy(command.evidence), letter, count))
     wake(draft)
+
+
+def said_again(decision: Decision, report: ReportSaidAgain) -> None:
+    draft = decision.agent(report.agent)
+    turn, session = draft.agent.turn, draft.agent.session
+    place = (report.agent, report.epoch, report.turn)
+    if turn is None or session is None or (session.epoch, turn.number) != (report.epoch, report.turn):
+        draft.emit(ReportIgnored(*place, type(report).__name__, "it is of another turn"))
+        return
+    draft.emit(SaidAgain(*place, report.reading))
 
 
 def cut_short(draft: Draft, why: str) -> None:

@@ -27,8 +27,8 @@ from remuda.domain.commands import (
     ReportUsage,
 )
 from remuda.domain.failure import Failure
-from remuda.domain.spin_reading import LONGEST, Step, read
 from remuda.effects.questions import Questions
+from remuda.effects.steps import Steps
 from remuda.store.output import Entry, Kind, OutputRing
 from remuda.store.transcript import Transcript
 
@@ -46,6 +46,7 @@ class Live:
     def __init__(self, agent: str, epoch: int, *, transcript: Transcript, tell: Tell, clock: Clock) -> None:
         self.agent, self.epoch = agent, epoch
         self.folder = ""  # where it works, from the project's root
+        self.steps = Steps(None, tell)  # whoever knows where it works says so
         self.token = ""  # by which its process is known at the door
         self.turn = 0
         self.fault: tuple[str, Failure] | None = None  # why we gave up on it, if we did
@@ -85,6 +86,7 @@ class Live:
                 self._heard(update)
             case Text():
                 self.say("text", update.text)
+                self.steps.say(update.text)
             case Thought():
                 self.say("thought", update.text)
             case ToolCall():
@@ -108,6 +110,7 @@ class Live:
         self.say("tool", text[:LONGEST_TOOL_TEXT], name=call.name, status=call.status)
         now = asyncio.get_running_loop().time()
         if call.status == "started":
+            self.steps.end_message()
             self._tools.setdefault(call.id, now)  # it may tell more than once that it is at it
             self._asked[call.id] = call.arguments or self._asked.get(call.id, "")
             return
@@ -116,8 +119,7 @@ class Live:
         place = (self.agent, self.epoch, self.turn)
         arguments = call.arguments or self._asked.pop(call.id, "")
         self._asked.pop(call.id, None)
-        reading = read(Step(call.name, arguments, call.result, ok, digest=arguments[LONGEST:]))
-        self._tell(ReportToolCall(*place, call.id, call.name, ok, seconds, arguments, call.result, reading))
+        self.steps.add(ReportToolCall(*place, call.id, call.name, ok, seconds, arguments, call.result))
 
     def put_question(self, question_id: str, asked: Asked) -> bool:
         """Whether it could be put: only a turn can wait for an answer."""
@@ -154,6 +156,7 @@ class Live:
 
     def begin_turn(self, turn: int) -> None:
         self.turn = turn
+        self.steps.place = (self.agent, self.epoch, turn)
         self.heard_at = asyncio.get_running_loop().time()
 
     async def end_turn(self) -> None:
@@ -161,6 +164,8 @@ class Live:
         self._tools.clear()
         self._asked.clear()
         self._transcript.end_line()
+        self.steps.end_message()
+        await self.steps.settle()
         await asyncio.to_thread(self._transcript.sync)
         self.report_output()
         self.turn = 0

@@ -9,6 +9,7 @@ from remuda.domain.effects import StartSession
 from remuda.domain.errors import EffectFailed
 from remuda.effects.live import Live
 from remuda.effects.questions import Questions
+from remuda.effects.steps import Steps
 from remuda.effects.world import World
 from remuda.git.commit import identity
 from remuda.store.output import OutputRing
@@ -31,6 +32,7 @@ async def start_session(world: World, effect: StartSession) -> Report:
     live.token = secrets.token_urlsafe(24)
     folder = world.root / effect.folder
     live.folder = effect.folder
+    live.steps = Steps(folder, world.tell)
     live.questions = Questions(effect.agent, world.policy(effect.role), [str(folder)], live.put_question)
     loan = world.loan(effect, live.token)
     who = await asyncio.to_thread(identity, folder) if effect.folder else {}  # so that it can commit in its worktree

@@ -8,12 +8,15 @@ from remuda.domain.trigger_events import (
     AgentNudged,
     AgentSucceeded,
     BodyRemoved,
+    SaidAgain,
     TriggerEvent,
     VerdictReached,
     VerdictSought,
 )
 
-TriggerType = Literal["nudged", "verdict_sought", "verdict_reached", "succeeded", "buried", "body_removed"]
+TriggerType = Literal[
+    "nudged", "said_again", "verdict_sought", "verdict_reached", "succeeded", "buried", "body_removed"
+]
 BoundType = Literal["budget_reserved", "budget_warned", "trigger_fired"]
 
 
@@ -22,6 +25,8 @@ def told(event: TriggerEvent) -> tuple[TriggerType, dict[str, Any]]:
         case AgentNudged():
             place = {"epoch": event.epoch, "turn": event.turn, "queue_count": event.queue_count}
             return "nudged", {**place, "message": event.message.text, "why": f"{event.rule}: {event.evidence}"}
+        case SaidAgain():
+            return "said_again", {"epoch": event.epoch, "turn": event.turn, "message": event.reading.shown}
         case VerdictSought():
             asked = event.sought
             why = f"{asked.judge} is asked; without an answer: {asked.otherwise}"

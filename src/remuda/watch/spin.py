@@ -12,11 +12,12 @@ from remuda.domain.spin import Level, Limits, judge
 from remuda.domain.state import State
 from remuda.domain.trigger import Trigger
 from remuda.domain.trigger_commands import FireTrigger, NudgeAgent
+from remuda.domain.trigger_events import SaidAgain
 
 
 def spin(limits: Limits) -> Callable[[State, Event], Iterator[Command]]:
     def watch(state: State, event: Event) -> Iterator[Command]:
-        if not isinstance(event, ToolCalled) or event.reading is None:
+        if not isinstance(event, ToolCalled | SaidAgain):
             return
         finding = judge(state.agents[event.agent].trail, limits)
         if finding is None:

@@ -1,5 +1,8 @@
 """Tools as they were approved: taken at the first start, compared at every other, changed by a person alone."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,8 @@ import pytest
 from remuda.domain.errors import Refused
 from remuda.gateway.approvals import Approvals, compare, digests
 from remuda.gateway.toollist import ToolList, recall
+
+KEEPER = Path(__file__).parent / "keep_forever.py"
 
 
 def listed(*tools: dict[str, Any]) -> ToolList:
@@ -29,30 +34,51 @@ def test_the_first_tools_are_taken_and_the_same_are_taken_again_in_any_order(tmp
 
 
 @pytest.mark.parametrize(
-    ("now", "said"),
+    ("now", "left", "barred"),
     [
-        ([tool("a", "does it, and sends your keys along")], "changed: a; gone: b"),
-        ([tool("a", properties={"to": {"type": "string"}}), tool("b")], "changed: a"),
-        ([tool("a"), tool("b"), tool("c")], "new: c"),
-        ([tool("a")], "gone: b"),
-        ([{**tool("a"), "annotations": {"readOnlyHint": True}}, tool("b")], "changed: a"),
-        ([tool("a"), tool("b"), tool("a", "another of that name")], "changed: a"),
-        ([tool("a\u200b"), tool("b")], "new: a"),
+        ([tool("a", "does it, and sends your keys along")], [], ["a"]),
+        ([tool("a", properties={"to": {"type": "string"}}), tool("b")], ["b"], ["a"]),
+        ([tool("a"), tool("b"), tool("c")], ["a", "b"], ["c"]),
+        ([{**tool("a"), "annotations": {"readOnlyHint": True}}, tool("b")], ["b"], ["a"]),
+        ([tool("a"), tool("b"), tool("a", "another of that name")], ["b"], ["a"]),
+        ([tool("a\u200b"), tool("b")], ["b"], ["a_"]),
     ],
 )
-def test_other_tools_are_refused_until_a_person_approves_them(
-    tmp_path: Path, now: list[dict[str, Any]], said: str
+def test_what_is_not_as_it_was_approved_is_barred_until_a_person_approves_it(
+    tmp_path: Path, now: list[dict[str, Any]], left: list[str], barred: list[str]
 ) -> None:
     approvals = Approvals(tmp_path)
     approvals.check("one", listed(tool("a"), tool("b")))
     for _ in range(2):  # asking again does not help
-        with pytest.raises(Refused, match="remuda gateway approve one") as refused:
-            approvals.check("one", listed(*now))
-        assert said in str(refused.value)
+        found = approvals.check("one", listed(*now))
+        assert [each.name for each in found.tools.values()] == left
+        assert list(found.barred) == [f"one__{name}" for name in barred]
     approvals.approve("one")
-    approvals.check("one", listed(*now))
-    with pytest.raises(Refused):
-        approvals.check("one", listed(tool("a"), tool("b")))
+    assert approvals.check("one", listed(*now)) == listed(*now)
+
+
+def test_whoever_asks_for_a_barred_tool_is_told_what_to_do(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a")))
+    found = approvals.check("one", listed(tool("a", "other")))
+    assert "remuda gateway approve one" in found.barred["one__a"]
+
+
+def test_a_tool_that_is_gone_may_come_back_as_it_was_and_not_otherwise(tmp_path: Path) -> None:
+    """Servers tell their tools by what the client can do, and two clients may take turns."""
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a"), tool("b")))
+    assert not approvals.check("one", listed(tool("a"))).barred
+    assert not approvals.check("one", listed(tool("a"), tool("b"))).barred
+    assert approvals.check("one", listed(tool("a"), tool("b", "other"))).barred
+
+
+def test_what_was_approved_before_stays_approved(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a")))
+    approvals.check("one", listed(tool("b")))
+    assert approvals.approve("one").added == ("b",)
+    assert not approvals.check("one", listed(tool("a"), tool("b"))).barred
 
 
 def test_one_server_has_nothing_to_do_with_another(tmp_path: Path) -> None:
@@ -71,7 +97,7 @@ def test_a_server_of_which_anything_is_taken_is_never_refused(tmp_path: Path) ->
     approvals = Approvals(tmp_path)
     approvals.check("one", listed(tool("a")), any_tools=True)
     approvals.check("one", listed(tool("b")), any_tools=True)
-    approvals.check("one", listed(tool("b")))
+    assert not approvals.check("one", listed(tool("b"))).barred
 
 
 def test_what_cannot_be_read_is_not_taken_for_nothing(tmp_path: Path) -> None:
@@ -99,3 +125,20 @@ def test_what_stands_in_the_way_of_the_folder_is_told(tmp_path: Path) -> None:
 def test_many_tools_are_named_by_a_few() -> None:
     many = digests([tool(f"t{number:02}") for number in range(20)])
     assert compare({}, many).in_words() == "new: t00, t01, t02, t03, t04 and 15 more"
+
+
+def test_killed_at_any_moment_it_leaves_one_list_or_the_other(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    for _ in range(5):
+        child = subprocess.Popen([sys.executable, KEEPER, tmp_path], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        began = time.monotonic()
+        while approvals.kept("one") is None and time.monotonic() - began < 20:
+            pass
+        child.kill()
+        child.communicate()
+        kept = approvals.kept("one")
+        assert kept is not None
+        assert len(kept.tools) in (5, 400)
+        assert digests(kept.tools) == kept.digests

@@ -127,14 +127,13 @@ def test_changed_tools_are_shown_approved_and_taken(remuda: Remuda) -> None:
     write_settings(Path(), {"one": {"tools": ["echo"]}})
     assert remuda("probe", "--json").code == 0
     write_settings(Path(), {"one": {"tools": ["echo", "pid"]}})
-    refused = remuda("probe", "--json")
-    assert refused.code == 1
-    assert "new: pid" in refused.json["servers"][0]["error"]
+    assert remuda("probe", "--json").json["servers"][0]["tools"] == ["echo"]
+    assert "approve" in remuda("probe").out
     assert "changed" in remuda("list").out
     assert [tool["name"] for tool in remuda("approve", "one", "--show").json["tools"]] == ["pid"]
-    assert remuda("probe", "--json").code == 1
+    assert remuda("probe", "--json").json["servers"][0]["tools"] == ["echo"]
     assert "new: pid" in remuda("approve", "one").out
-    assert remuda("probe", "--json").code == 0
+    assert remuda("probe", "--json").json["servers"][0]["tools"] == ["echo", "pid"]
 
 
 def test_validating_tells_every_fault_and_starts_nothing(remuda: Remuda) -> None:

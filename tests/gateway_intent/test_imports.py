@@ -74,6 +74,11 @@ def test_the_servers_of_this_project_in_claudes_own_file_are_taken_and_no_other_
     assert sorted(taken(tmp_path, "claude", json.dumps(whole))[0]) == ["all", "mine"]
 
 
+def test_a_file_that_holds_megabytes_of_other_things_is_read(tmp_path: Path) -> None:
+    whole = {"history": ["x" * 1000] * 3000, "mcpServers": {"a": {"command": "x"}}}
+    assert list(taken(tmp_path, "claude", json.dumps(whole))[0]) == ["a"]
+
+
 def test_codexs_servers_are_taken(tmp_path: Path) -> None:
     servers, _ = taken(tmp_path, "codex", CODEX)
     assert servers["docs"].env == {"HOME_TOKEN": "${env:HOME_TOKEN}"}

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from bench import gateway_intent
 
 from remuda.gateway.choice import Candidate, Tier
 from remuda.gateway.intent import MOST_OFFERED, Chooser
@@ -48,6 +49,12 @@ def test_a_server_that_is_clearly_meant_is_started(wish: str, right: str) -> Non
 
 def test_a_server_may_be_called_by_a_word_that_says_nothing_elsewhere() -> None:
     assert choose("use one", [server("one", "Echoes"), server("two", "Echoes")]) == (Tier.CLEAR, ["one"])
+
+
+def test_to_say_a_keyword_is_to_name_the_server_and_half_of_one_is_not() -> None:
+    servers = [server("hub", keywords=("pull request",)), server("other", "Handles a request")]
+    assert choose("open a pull request over there for the fix", servers) == (Tier.CLEAR, ["hub"])
+    assert choose("request something big and beautiful instead", servers)[0] is not Tier.CLEAR
 
 
 def test_a_close_race_is_for_the_model_to_decide_with_reasons() -> None:
@@ -141,3 +148,26 @@ def test_the_thesaurus_is_read_whole() -> None:
     assert all(heads for lists in known.values() for heads in lists)
     assert ("umbrella",) in known
     assert ("stack", "trac") in known
+
+
+# --- the benchmark's data, and its goals ---
+
+
+def test_the_goals_hold_on_the_half_that_was_not_tuned_on() -> None:
+    servers, asked = gateway_intent.candidates(), gateway_intent.intents("report")
+    chooser = Chooser()
+    found = gateway_intent.tally(asked, lambda text: chooser(text, servers))
+    assert found.first >= 0.75
+    assert found.five >= 0.95
+    assert found.wrong <= 0.02
+
+
+def test_there_are_enough_servers_and_intents_and_half_of_them_are_paraphrases() -> None:
+    servers = {each.name for each in gateway_intent.candidates()}
+    assert len(servers) == len(gateway_intent.candidates()) >= 20 + 200
+    asked = gateway_intent.intents("report")
+    meant = [each for each in asked if each.right]
+    assert len(meant) >= 100
+    assert sum(each.kind == "paraphrase" for each in meant) * 2 >= len(meant)
+    assert set().union(*(each.right for each in asked + gateway_intent.intents("tune"))) <= servers
+    assert len({each.text for each in asked} & {each.text for each in gateway_intent.intents("tune")}) == 0

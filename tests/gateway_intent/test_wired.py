@@ -1,9 +1,6 @@
 """Ranking and approvals in a gateway that runs, with the official SDK as its client."""
 
-import asyncio
 from pathlib import Path
-
-from mcp import Client
 
 from gateway.kit import run
 from gateway.serve_kit import environment, over_stdio, say, write_settings
@@ -16,14 +13,6 @@ def approvals_of(folder: Path) -> Approvals:
     state = Path(environment(folder)["XDG_STATE_HOME"]) / "remuda" / "gateway"
     (only,) = state.iterdir()
     return Approvals(only)
-
-
-async def asked_until(client: Client, wanted: str) -> str:
-    """The gateway looks at its settings once a second, and a server that failed rests for a moment."""
-    async with asyncio.timeout(30):
-        while wanted not in (said := await say(client, "activate", server="one")):
-            pass
-    return said
 
 
 def test_an_intent_finds_a_server_by_its_tools_once_they_are_known(tmp_path: Path) -> None:
@@ -39,20 +28,21 @@ def test_an_intent_finds_a_server_by_its_tools_once_they_are_known(tmp_path: Pat
     run(story())
 
 
-def test_a_server_that_comes_back_with_other_tools_is_refused_until_approved(tmp_path: Path) -> None:
-    write_settings(tmp_path, {"one": {"tools": ["first"]}, "two": {}})
-
+def test_a_tool_that_nobody_approved_is_not_shown_and_not_called_until_somebody_does(tmp_path: Path) -> None:
     async def story() -> None:
+        write_settings(tmp_path, {"one": {"tools": ["echo"]}})
         async with over_stdio(tmp_path) as client:
             assert "is running" in await say(client, "activate", server="one")
-            write_settings(tmp_path, {"one": {"tools": ["first", "second"]}, "two": {}})
-
-            said = await asked_until(client, "not those that were approved")
-            assert "new: second" in said
+        write_settings(tmp_path, {"one": {"tools": ["echo", "pid"]}})
+        async with over_stdio(tmp_path) as client:
+            said = await say(client, "activate", server="one")
             assert "remuda gateway approve one" in said
-            assert "is running" in await say(client, "activate", server="two")
-            approvals_of(tmp_path).approve("one")
-            await asked_until(client, "is running")
+            assert "remuda gateway approve one" in await say(client, "one__pid")
+            assert await say(client, "one__echo", text="still here") == "still here"
+            assert "one__pid" not in [tool.name for tool in (await client.list_tools()).tools]
+        approvals_of(tmp_path).approve("one")
+        async with over_stdio(tmp_path) as client:
+            assert (await say(client, "one__pid")).isdigit()
 
     run(story())
 

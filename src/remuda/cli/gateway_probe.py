@@ -62,7 +62,7 @@ def _nobody_listens(_event: GatewayEvent) -> None:
 
 
 async def _look(fleet: Fleet, name: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": name, "seconds": None, "tools": [], "tokens": None, "error": ""}
+    row: dict[str, Any] = {"name": name, "seconds": None, "tools": [], "tokens": None, "barred": [], "error": ""}
     began = time.monotonic()
     server = fleet.servers[name]
     try:
@@ -73,10 +73,12 @@ async def _look(fleet: Fleet, name: str) -> dict[str, Any]:
     await server.leave()
     if server.tools is not None:
         row["tools"], row["tokens"] = [tool.name for tool in server.tools.tools.values()], server.tools.tokens
+        row["barred"] = list(server.tools.barred.values())
     return row
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
     if row["error"]:
         return [row["name"], "", "", "", row["error"]]
-    return [row["name"], f"{row['seconds']:.2f}", str(len(row["tools"])), str(row["tokens"]), ", ".join(row["tools"])]
+    result = "; ".join((", ".join(row["tools"]), *row["barred"]))
+    return [row["name"], f"{row['seconds']:.2f}", str(len(row["tools"])), str(row["tokens"]), result]

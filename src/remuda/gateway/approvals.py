@@ -2,14 +2,15 @@
 
 A server that is started again and again is given as many chances to come back with other tools than those that were
 looked at. What it says first is taken at its word; whatever it says later must be the same, to the letter of each name,
-description and schema, or it is refused until someone has said `remuda gateway approve`.
+description and schema, or that tool is barred until someone has said `remuda gateway approve`. A tool that is gone does
+no harm: some servers tell their tools by what the client can do, and the next client may see it again.
 """
 
 import hashlib
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,6 +69,18 @@ def compare(before: Mapping[str, str], now: Mapping[str, str]) -> Difference:
     )
 
 
+def without(tools: ToolList, barred: Collection[str], server: str) -> ToolList:
+    """As if they were not there; but whoever asks for one is told why."""
+    why = {
+        tool.shown: f"{tool.shown} is not as it was approved; it stays shut until a person has looked at it and said "
+        f"`remuda gateway approve {server}`"
+        for tool in tools.tools.values()
+        if tool.name in barred
+    }
+    rest = {shown: tool for shown, tool in tools.tools.items() if shown not in why}
+    return tools._replace(tools=rest, barred={**tools.barred, **why})
+
+
 class Approvals:
     """One folder: NAME.json is what was approved, NAME.offered.json what the server would rather have."""
 
@@ -80,30 +93,31 @@ class Approvals:
     def offered(self, server: str) -> Kept | None:
         return self._read(f"{server}.offered.json")
 
-    def check(self, server: str, tools: ToolList, *, any_tools: bool = False) -> None:
-        """Refused where they are not those that were approved; kept where these are the first."""
+    def check(self, server: str, tools: ToolList, *, any_tools: bool = False) -> ToolList:
+        """The tools, without those that are not as they were approved. The first that are ever seen are kept."""
         now = Kept(tuple(dict(each) for each in tools.told), digests(tools.told), tools.tokens, time.time())
         before = self.kept(server)
         if before is None or any_tools:
             self._write(f"{server}.json", now)
-            return
+            return tools
         difference = compare(before.digests, now.digests)
-        if not any(difference):
-            return
+        barred = frozenset(difference.changed + difference.added)
+        if not barred:
+            return tools
         self._write(f"{server}.offered.json", now)
-        raise Refused(
-            f"the tools of {server!r} are not those that were approved ({difference.in_words()}); it stays shut until "
-            f"a person has looked at them and said `remuda gateway approve {server}`"
-        )
+        log.warning("%s: tools that nobody approved are kept back (%s)", server, difference.in_words())
+        return without(tools, barred, server)
 
     def approve(self, server: str) -> Difference:
         offered = self.offered(server)
         if offered is None:
             raise Refused(f"{server!r} has no other tools than those that are approved; there is nothing to approve")
-        before = self.kept(server)
-        self._write(f"{server}.json", offered)
+        before = self.kept(server) or Kept((), {})
+        stay = tuple(tool for tool in before.tools if str(tool.get("name")) not in offered.digests)
+        merged = {**before.digests, **offered.digests}
+        self._write(f"{server}.json", Kept(stay + offered.tools, merged, offered.tokens, time.time()))
         (self._folder / f"{server}.offered.json").unlink(missing_ok=True)
-        return compare(before.digests if before else {}, offered.digests)
+        return compare(before.digests, merged)
 
     def _read(self, name: str) -> Kept | None:
         try:

@@ -45,8 +45,8 @@ def remember(fleet: Fleet) -> None:
     that an intent can find them and a call start their server."""
     approvals = Approvals(fleet.configured.state)
 
-    def check(name: str, tools: ToolList) -> None:
-        approvals.check(name, tools, any_tools=fleet.configured.servers[name].any_tools)
+    def check(name: str, tools: ToolList) -> ToolList:
+        return approvals.check(name, tools, any_tools=fleet.configured.servers[name].any_tools)
 
     fleet.check = check
     for name, server in fleet.servers.items():

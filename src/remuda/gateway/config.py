@@ -118,16 +118,16 @@ def load_config(path: Path) -> Configured:
     )
 
 
-def read(path: Path) -> bytes:
+def read(path: Path, largest: int = LARGEST_FILE) -> bytes:
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            data = file.read(largest + 1)
     except FileNotFoundError:
         return b""
     except OSError as error:
         raise Invalid(f"{path} cannot be read: {error.strerror}") from error
-    if len(data) > LARGEST_FILE:
-        raise Invalid(f"{path} is larger than {LARGEST_FILE >> 20} MiB; that cannot be a file of settings")
+    if len(data) > largest:
+        raise Invalid(f"{path} is larger than {largest >> 20} MiB; that cannot be a file of settings")
     return data
 
 

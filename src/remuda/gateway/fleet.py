@@ -33,7 +33,7 @@ class Fleet:
         self.counting = counting
         self.clock = Clock()
         self.servers: dict[str, ToolServer] = {}
-        self.check: Callable[[str, ToolList], None] = lambda _name, _tools: None
+        self.check: Callable[[str, ToolList], ToolList] = lambda _name, tools: tools
         self.capabilities: Callable[[], Mapping[str, Any]] = dict
         self.notified: Callable[[str, Notification], None] = lambda _name, _told: None
         self.asked: Callable[[str, Request], Awaitable[Raw]] = _nobody_answers

@@ -238,7 +238,7 @@ class Gateway:
 
     def _unknown(self, name: str, server: ToolServer | None = None) -> Raw:
         if server is not None and server.tools is not None:
-            if why := server.tools.collisions.get(name):
+            if why := server.tools.barred.get(name):
                 return text_result(f"{name} cannot be called: {why}", error=True)
             mine = [each.shown for each in server.tools.tools.values() if self.allowed.tool(server.name, each.name)]
             near = ", ".join(mine[:50]) or "none"

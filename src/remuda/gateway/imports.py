@@ -21,6 +21,7 @@ from remuda.runtime.tool_servers import AuthSettings, ServerSettings, Transport
 SECRET = re.compile(r"token|key|secret|passw|credential|auth|cookie|_pat$|dsn|connection.?string", re.IGNORECASE)
 # ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:name}, $NAME: how each of them refers to something.
 _FOREIGN = re.compile(r"\$\{(?:(env|input):)?([A-Za-z_][\w.-]*)(?::-[^}]*)?\}|\$([A-Za-z_]\w*)")
+LARGEST = 64 << 20  # Claude keeps much else in the same file
 
 Json = Mapping[str, Any]
 
@@ -110,7 +111,7 @@ def _inside(whole: Json, key: str) -> Json:
 
 
 def _read(source: Source) -> Json:
-    data = read(source.path)
+    data = read(source.path, LARGEST)
     try:
         if source.program == "codex":
             return tomllib.loads(data.decode())

@@ -74,7 +74,7 @@ def told_active(active: Active) -> str:
     else:
         said.append(f"Call its tools with {CALL}, by the names given here:")
         said += [_schema(tool.definition) for tool in active.tools.tools.values()]
-    said += [f"Not usable: {why}." for why in active.tools.collisions.values()]
+    said += [f"Not usable: {why}." for why in active.tools.barred.values()]
     return "\n\n".join(said)
 
 

@@ -28,6 +28,7 @@ class Card(NamedTuple):
     candidate: Candidate
     fields: Mapping[str, Mapping[str, int]]
     lengths: Mapping[str, int]
+    called: tuple[frozenset[str], ...]  # its name and each of its keywords: to say all words of one is to name it
 
 
 class Fit(NamedTuple):
@@ -49,7 +50,9 @@ def card(candidate: Candidate) -> Card:
     }
     fields = {field: Counter(words(text)) for field, text in texts.items()}
     fields["name"] = Counter(map(stem, every_word(candidate.name)))  # a server may be called `one`
-    return Card(candidate, fields, {field: counted.total() for field, counted in fields.items()})
+    called = (frozenset(fields["name"]), *(frozenset(words(each)) for each in settings.keywords))
+    lengths = {field: counted.total() for field, counted in fields.items()}
+    return Card(candidate, fields, lengths, tuple(filter(None, called)))
 
 
 def tool_names(candidate: Candidate) -> list[str]:
@@ -98,9 +101,7 @@ class Index:
     def _fit(self, number: int, score: float, share: float, fitting: Mapping[str, str]) -> Fit:
         each = self.cards[number]
         own = {word for word, sake in fitting.items() if word == stem(sake)}
-        called = each.fields["name"].keys()
-        named = (bool(called) and called <= own) or bool(own & each.fields["keywords"].keys())
-        return Fit(each.candidate.name, score, share, named, fitting)
+        return Fit(each.candidate.name, score, share, any(names <= own for names in each.called), fitting)
 
 
 def _weights(each: Card, usual: Mapping[str, float]) -> dict[str, float]:

@@ -24,7 +24,7 @@ class Surroundings(NamedTuple):
 
     reach: Callable[[str], Awaitable[Open]]  # how it is reached, with its secrets; asked anew for every start
     capabilities: Callable[[], Mapping[str, Any]]  # of the client for whom it is started
-    check: Callable[[str, ToolList], None]  # raises when its tools are not those that were approved
+    check: Callable[[str, ToolList], ToolList]  # without the tools that nobody has approved
     notified: Callable[[str, Notification], None]
     asked: Callable[[str, Request], Awaitable[Raw]]
     started: Callable[["ToolServer", float], None]  # how long it took, in seconds
@@ -125,9 +125,7 @@ class ToolServer:
 
     async def _list(self, connection: Connection) -> ToolList:
         items = await connection.list_all("tools/list", "tools") if "tools" in connection.capabilities else []
-        tools = read_tools(self.name, items)
-        self._around.check(self.name, tools)
-        return tools
+        return self._around.check(self.name, read_tools(self.name, items))
 
     def _ears(self) -> Ears:
         return Ears(

@@ -22,7 +22,7 @@ class Tool(NamedTuple):
 
 class ToolList(NamedTuple):
     tools: Mapping[str, Tool]  # by the name that clients see, in order of it
-    collisions: Mapping[str, str]
+    barred: Mapping[str, str]  # tools that cannot be called, by the name that clients would see -> why
     told: tuple[Mapping[str, Any], ...]  # as the server told them, for whoever compares them with earlier ones
 
     @property

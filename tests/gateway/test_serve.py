@@ -230,6 +230,22 @@ def test_new_settings_are_taken_over_while_it_runs_and_bad_ones_are_not(tmp_path
     run(story())
 
 
+def test_a_pinned_server_that_was_seen_before_is_listed_from_the_start_and_started_by_a_call(tmp_path: Path) -> None:
+    path = write_settings(tmp_path, {"one": {"tools": ["pid"]}, "two": {"tools": ["pid"]}})
+    path.write_text(path.read_text().replace("[gateway.servers.one]", "[gateway.servers.one]\npinned = true"))
+
+    async def story() -> None:
+        listed: list[set[str]] = []
+        for _ in range(2):
+            async with over_stdio(tmp_path) as client:
+                listed.append({tool.name for tool in (await client.list_tools()).tools if "__" in tool.name})
+                for name in ("one", "two"):
+                    assert await say(client, f"{name}__pid")
+        assert listed == [set(), {"one__pid"}]
+
+    run(story())
+
+
 def test_what_happened_is_on_the_disk_and_nothing_of_what_was_said(tmp_path: Path) -> None:
     write_settings(tmp_path, {"one": {}})
 

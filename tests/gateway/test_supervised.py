@@ -91,6 +91,8 @@ def test_every_session_has_its_own_gateway_and_its_token_opens_no_other(tmp_path
             await made.agent("bob")
             async with made.client("ada") as ada, made.client("bob") as bob:
                 assert await say(ada, "one__pid") != await say(bob, "one__pid")
+                mark = json.loads(await say(ada, "one__env"))["REMUDA_MARK"]
+                assert mark.startswith(f"{made.runtime.place.mark}/ada/"), "the next runtime sweeps it up by that"
             tokens = {dict(made.server(name).headers)["Authorization"] for name in ("ada", "bob")}
             assert len(tokens) == 2
 

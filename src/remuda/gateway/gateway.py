@@ -50,7 +50,8 @@ class Gateway:
         self._choose = choose
         self._allowed_by = fleet.configured
         self._allowed = policy.allowed(fleet.configured.gateway, fleet.configured.servers, role)
-        self._listed = Listed()
+        pinned = (name for name, server in sorted(fleet.servers.items()) if server.settings.pinned and server.tools)
+        self._listed = Listed(tuple(pinned))  # what is always wanted is listed before it runs
         self._clients: list[Client] = []
         self._asked_again = asyncio.Event()
         self._never_asks: set[str] = set()  # clients that a barrier was held for in vain, by name

@@ -17,6 +17,9 @@ HOOKS = (
 )
 
 
+OURS = ("refs/heads/remuda/", "refs/remuda/", "refs/turns/", "refs/tags/turn/", "refs/notes/")  # not the user's
+
+
 def sh(folder: Path, *argv: str, **env: str) -> str:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, env={**kept, **env})
@@ -93,7 +96,7 @@ def fingerprint(root: Path) -> dict[str, str]:
             found[f".git/{name}"] = _hash(git_folder / name)
     found |= {f"hook {path.name}": _hash(path) for path in sorted((git_folder / "hooks").iterdir())}
     refs = sh(root, "git", "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
-    found["refs"] = "\n".join(each for each in refs if not each.startswith(("refs/heads/remuda/", "refs/remuda/")))
+    found["refs"] = "\n".join(each for each in refs if not each.startswith(OURS))
     return found
 
 

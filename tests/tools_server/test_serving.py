@@ -11,6 +11,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from adapters.git_kit import sh
 from remuda.domain.commands import StopAgent
 from remuda.domain.events import MessageQueued, ToolUsed, UserNotified
 from remuda.domain.state import Sender
@@ -143,3 +144,29 @@ def test_a_wrong_token_an_old_one_and_none_open_nothing(tmp_path: Path) -> None:
             assert await asyncio.to_thread(post, there.address, token) == 401
 
     run(story())
+
+
+def test_a_decision_goes_to_the_record_of_the_turn(tmp_path: Path) -> None:
+    async def story() -> tuple[str, str]:
+        sh(tmp_path, "git", "init", "-q")
+        async with house(tmp_path) as there:
+            worker = await there.spawn("worker")
+            why = {"title": "Keep it in SQLite", "context": "It must survive a kill.", "decision": "SQLite."}
+            said = await there.call(worker, Tool.RECORD_DECISION, **why, rationale=["one file"])
+        adr = sh(tmp_path, "git", "show", "turn/1:ai/agentic-pipeline/turns/turn-1/adr.md")
+        return said, adr
+
+    said, adr = run(story())
+    assert "turn 1" in said
+    assert "Keep it in SQLite" in adr
+    assert "one file" in adr
+
+
+def test_without_a_repository_a_decision_is_refused_with_another_way(tmp_path: Path) -> None:
+    async def story() -> str:
+        async with house(tmp_path) as there:
+            worker = await there.spawn("worker")
+            why = {"title": "Keep it in SQLite", "context": "It must survive a kill.", "decision": "SQLite."}
+            return await there.call(worker, Tool.RECORD_DECISION, **why)
+
+    assert "a note on your task" in run(story())

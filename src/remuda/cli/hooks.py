@@ -13,7 +13,7 @@ import click
 from remuda.cli import hook
 from remuda.cli.say import note, out
 from remuda.domain.errors import Invalid
-from remuda.git import GitFailed, line
+from remuda.git import GitFailed, hooks_folder, line
 from remuda.records.files import write_whole
 from remuda.records.hooked import EVENTS
 
@@ -139,7 +139,7 @@ def _is_ours(group: object) -> bool:
 def _change_git(change: Callable[[Path], None], user: bool) -> None:
     if user:
         raise Invalid("git's hooks belong to one repository; run it there, without --user")
-    folder = _top() / line(_top(), "rev-parse", "--git-path", "hooks")  # as core.hooksPath says, where it does
+    folder = hooks_folder(_top())
     try:
         folder.mkdir(parents=True, exist_ok=True)
         change(folder)

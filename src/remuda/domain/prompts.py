@@ -40,7 +40,6 @@ def feedback(task: Task, words: str) -> str:
 def not_accepted(task: Task, check: Check) -> str:
     return (
         f"You reported {task.id} complete, but it was not accepted:\n\n{check.tail[-LAST_LINES:]}\n\n"
-        f"{_all_of_it(check.evidence)}"
         f"Set it right, commit, and call {Tool.REPORT_IMPLEMENTATION_COMPLETE} again."
     )
 
@@ -52,10 +51,9 @@ WHY_NOT = {
 }
 
 
-def not_merged(task: Task, reason: Refusal, evidence: str, tail: str) -> str:
+def not_merged(task: Task, reason: Refusal, tail: str) -> str:
     return (
         f"{task.id} was approved but could not be merged: {WHY_NOT[reason]}.\n\n{tail[-LAST_LINES:]}\n\n"
-        f"{_all_of_it(evidence)}"
         f"Then commit and call {Tool.REPORT_IMPLEMENTATION_COMPLETE} again."
     )
 
@@ -99,7 +97,3 @@ def _acceptance(task: Task) -> str:
         return ""
     commands = "".join(f"    {command}\n" for command in task.brief.accept)
     return f"It is accepted when these succeed, which the runtime will run itself:\n{commands}"
-
-
-def _all_of_it(evidence: str) -> str:
-    return f"The whole output is in {evidence}.\n" if evidence else ""

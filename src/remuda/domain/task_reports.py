@@ -117,5 +117,5 @@ def _merged(decision: Decision, task: Task, report: ReportMerged) -> None:
 def _refused(decision: Decision, task: Task, report: ReportMergeRefused) -> None:
     evidence, tail = tidy(report.evidence), tidy(report.tail)
     decision.emit(MergeRefused(task.id, report.attempt, report.reason, evidence, tail))
-    words = prompts.not_merged(task, report.reason, evidence, tail)
+    words = prompts.not_merged(task, report.reason, tail)
     workflow.return_work(decision, task, f"not merged: {report.reason}", words)

@@ -11,6 +11,7 @@ class Tool(StrEnum):
     SHOW_TASK = "show_task"
     NOTE_TASK = "note_task"
     COMPLETE_STEP = "complete_step"
+    RECORD_DECISION = "record_decision"
 
     # for workers
     SIGNAL_READY = "signal_ready"

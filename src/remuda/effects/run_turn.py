@@ -51,7 +51,7 @@ async def run_turn(world: World, effect: RunTurn) -> Report | None:
 async def _recorded(world: World, live: Live, session: Session, effect: RunTurn) -> TurnResult:
     """The turn, with what is written down before and after it."""
     try:
-        recording = await record(world.records, effect)
+        recording = await record(world.records, effect, world.root / live.folder)
     except EffectFailed as error:
         return TurnResult(Outcome.FAILED, NOT_RECORDED, error.message)
 

@@ -155,14 +155,14 @@ class Recording:
         self._records.later(finish)
 
 
-async def record(records: TurnRecords | None, effect: RunTurn) -> Recording | None:
-    """The steps before a turn. EffectFailed when it may not begin; None where there is nothing to record it in."""
+async def record(records: TurnRecords | None, effect: RunTurn, folder: Path) -> Recording | None:
+    """The steps before a turn in that folder. EffectFailed when it may not begin; None where it cannot be recorded."""
     if records is None or records.keeping.records == OFF:
         return None
     if records.recovering is not None:
         await asyncio.wait({records.recovering})
     try:
-        turn = await asyncio.to_thread(_begin, records, effect)
+        turn = await asyncio.to_thread(_begin, records, effect, folder)
     except (NoRepository, Already) as why:
         log.info("turn %d of %s is not recorded: %s", effect.turn, effect.agent, why)
         return None
@@ -171,7 +171,7 @@ async def record(records: TurnRecords | None, effect: RunTurn) -> Recording | No
     return Recording(records, turn)
 
 
-def _begin(records: TurnRecords, effect: RunTurn) -> OpenTurn:
+def _begin(records: TurnRecords, effect: RunTurn, folder: Path) -> OpenTurn:
     message = effect.message
     asked = Asked(
         message.text,
@@ -182,4 +182,4 @@ def _begin(records: TurnRecords, effect: RunTurn) -> OpenTurn:
     asked.by = "runtime"
     asked.owner = {"pid": records.owner, "start": process_start(records.owner), "boot": boot()}
     asked.more = {"project": records.project, "turn": effect.turn, "epoch": effect.epoch}
-    return begin(find_repository(str(records.root)), records.keeping, asked)
+    return begin(find_repository(str(folder)), records.keeping, asked)

@@ -77,6 +77,16 @@ def git(
     return answer.out
 
 
+def hooks_folder(folder: Path) -> Path:
+    """Where the user's hooks are, which everything else here is deaf to."""
+    theirs = subprocess.run(
+        ["git", "-C", str(folder), "rev-parse", "--git-path", "hooks"], capture_output=True, text=True, check=False
+    )
+    if theirs.returncode:
+        raise GitFailed(("rev-parse",), theirs.returncode, theirs.stderr)
+    return folder / theirs.stdout.rstrip("\n")
+
+
 def line(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> str:
     """The one line that git answers."""
     return text(git(folder, *arguments, env=env)).rstrip("\n")

@@ -47,6 +47,15 @@ class CompleteStep(Arguments, frozen=True):
     task: Annotated[str, Meta(description="The task's id. Left out: the one that you have.")] = ""
 
 
+class RecordDecision(Arguments, frozen=True):
+    title: Annotated[str, Meta(min_length=1, description="One line: what was decided.")]
+    context: Annotated[str, Meta(min_length=1, description="What made a decision necessary.")]
+    decision: Annotated[str, Meta(min_length=1, description="What was chosen.")]
+    rationale: Annotated[list[str], Meta(description="Why.")] = []
+    alternatives: Annotated[list[str], Meta(description="What else was weighed, and why not.")] = []
+    consequences: Annotated[list[str], Meta(description="What follows from it, for better or worse.")] = []
+
+
 class ReportImplementationComplete(Arguments, frozen=True):
     summary: Annotated[
         str, Meta(min_length=1, description="What was done and how it was tried, for the reviewer and the commit.")

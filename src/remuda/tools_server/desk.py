@@ -1,24 +1,28 @@
 """One session's desk: what its agent asks for through MCP, put to the runtime under the agent's own name."""
 
+import asyncio
 from collections.abc import Sequence
+from typing import assert_never
 
 import msgspec
 from msgspec import Raw, Struct
 
 from remuda.domain.commands import SpawnAgent
-from remuda.domain.errors import Invalid, RemudaError, UnknownAgent, UnknownTask
+from remuda.domain.errors import Invalid, Refused, RemudaError, UnknownAgent, UnknownTask
 from remuda.domain.events import Event
 from remuda.domain.tools import Tool
 from remuda.effects.live import Live
 from remuda.mcp import Client
 from remuda.mcp.eras import Offer, Who
 from remuda.mcp.jsonrpc import EMPTY, INVALID_PARAMS, METHOD_NOT_FOUND, Notification, Request, RpcError, raw
+from remuda.records.repository import NoRepository, find_repository
+from remuda.records.say import give_decision
 from remuda.runtime.ids import new_id
 from remuda.runtime.runtime import Runtime
 from remuda.tools_server import arguments
 from remuda.tools_server.primer import primer
 from remuda.tools_server.schema import schema
-from remuda.tools_server.tools import ROWS, Book, Do, Speaker, tools_of
+from remuda.tools_server.tools import ROWS, Book, Do, Note, Speaker, tools_of
 from remuda.version import __version__
 
 # Where a model finds the names that it got wrong.
@@ -87,9 +91,24 @@ class ToolsDesk:
         shown = runtime.loop.shown
         speaker = Speaker(runtime.agent(live.agent), live.epoch, new_id())
         act = row.act(speaker, wanted, Book(shown.agents, shown.tasks))
-        if isinstance(act, str):
-            return act
-        return act.say(await self._do(act))
+        match act:
+            case str():
+                return act
+            case Note():
+                return await asyncio.to_thread(self._note, act)
+            case Do():
+                return act.say(await self._do(act))
+            case _:
+                assert_never(act)
+
+    def _note(self, note: Note) -> str:
+        folder = self._runtime.place.root / self._live.folder
+        try:
+            repository = find_repository(str(folder))
+        except NoRepository as error:
+            raise Refused(f"there is no record to put it on: {error}; leave it in a note on your task") from error
+        number = give_decision(repository, note.decision, agent=self._live.agent)
+        return f"It stands in the record of turn {number}."
 
     async def _do(self, act: Do) -> Sequence[Event]:
         events: list[Event] = []

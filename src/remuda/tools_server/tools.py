@@ -1,7 +1,7 @@
 """The table of tools: what each is called, what it takes, who may call it, and what it comes to. Pure.
 
 A tool that changes something comes to commands, which go by the same door as everyone's and may be refused there. One
-that only looks answers at once.
+that only looks answers at once. What is for the record of a turn goes to the record.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +18,7 @@ from remuda.domain.state import Agent, Sender
 from remuda.domain.task import Brief, NewTask, Task
 from remuda.domain.task_events import TaskAdded
 from remuda.domain.tools import Tool
+from remuda.records.facts import Decision
 from remuda.tools_server import arguments, words
 from remuda.tools_server.arguments import Arguments, Part
 
@@ -56,7 +57,13 @@ class Do(NamedTuple):
     say: Say
 
 
-Act = Callable[[Speaker, Any, Book], Do | str]
+class Note(NamedTuple):
+    """For the record of the turn that the agent is in."""
+
+    decision: Decision
+
+
+Act = Callable[[Speaker, Any, Book], Do | Note | str]
 
 
 class Row(NamedTuple):
@@ -106,6 +113,11 @@ def _complete_step(speaker: Speaker, said: arguments.CompleteStep, book: Book) -
     task = _task(speaker, said.task, book)
     command = task_commands.CompleteStep(task.id, said.step, speaker.agent.name)
     return Do((command,), _plainly(f"Step {said.step} of {task.id} is done."))
+
+
+def _record_decision(_: Speaker, said: arguments.RecordDecision, __: Book) -> Note:
+    reasons = (said.rationale, said.alternatives, said.consequences)
+    return Note(Decision(said.title, said.context, said.decision, *reasons))
 
 
 def _task(speaker: Speaker, name: str, book: Book) -> Task:
@@ -288,6 +300,11 @@ ROWS: Mapping[Tool, Row] = {
     Tool.SHOW_TASK: Row(arguments.ShowTask, "All about one task: steps, notes, checks, verdicts.", _show_task),
     Tool.NOTE_TASK: Row(arguments.NoteTask, "Leave a note on a task for whoever goes on with it.", _note_task),
     Tool.COMPLETE_STEP: Row(arguments.CompleteStep, "Tick off a step of a task.", _complete_step),
+    Tool.RECORD_DECISION: Row(
+        arguments.RecordDecision,
+        "Put a decision and its reasons on the turn's record.",
+        _record_decision,
+    ),
     Tool.SIGNAL_READY: Row(arguments.Nothing, "Say that you are ready for work and have none.", _signal_ready),
     Tool.REPORT_IMPLEMENTATION_COMPLETE: Row(
         arguments.ReportImplementationComplete,
@@ -332,7 +349,14 @@ ROWS: Mapping[Tool, Row] = {
     ),
 }
 
-EVERYONE = (Tool.POST_MESSAGE, Tool.LIST_TASKS, Tool.SHOW_TASK, Tool.NOTE_TASK, Tool.COMPLETE_STEP)
+EVERYONE = (
+    Tool.POST_MESSAGE,
+    Tool.LIST_TASKS,
+    Tool.SHOW_TASK,
+    Tool.NOTE_TASK,
+    Tool.COMPLETE_STEP,
+    Tool.RECORD_DECISION,
+)
 WORKERS = (
     Tool.SIGNAL_READY,
     Tool.REPORT_IMPLEMENTATION_COMPLETE,

@@ -6,6 +6,7 @@ from domain.band import Band
 from domain.crew import ADA, BOB
 from remuda.domain.commands import HibernateAgent, PauseAgent, ResumeAgent, RetireAgent, StartRuntime
 from remuda.domain.events import MessageQueued
+from remuda.domain.ledger import Limits
 from remuda.domain.lifecycle import Phase, Status, TaskStatus, Work
 from remuda.domain.routing import Route
 from remuda.domain.state import Outcome
@@ -263,6 +264,15 @@ def test_a_task_goes_to_whom_the_routing_names(brief: Brief, backend: str) -> No
     assert (agent.role, agent.model) == (("expert", "large") if backend == "codex" else ("worker", ""))
     band.started(agent.name)
     assert band.task().holder == agent.name
+
+
+def test_whoever_is_spawned_has_the_budget_of_its_route_or_that_of_everyone() -> None:
+    large, small = Limits(tokens=1_000_000), Limits(tokens=1_000)
+    band = Band(0, Rules(routes=(Route(("hard",), budget=large),), staff=Staff(9), backend="claude", budget=small))
+    band.do(AddTasks((NewTask(Brief("hard one", labels=("hard",))), NewTask(Brief("any other")))))
+    accounts = band.state.ledger.accounts
+    allocated = [limits.tokens for limits in (accounts[name].limits for name in sorted(accounts)) if limits.tokens]
+    assert sorted(allocated) == [1_000, 1_000_000]
 
 
 def test_a_route_without_labels_and_paths_is_for_every_task() -> None:

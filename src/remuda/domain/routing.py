@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from remuda.domain.ledger import Limits
 from remuda.domain.state import Agent
 from remuda.domain.task import Brief
 
@@ -17,6 +18,7 @@ class Route:
     role: str = "worker"
     backend: str = ""
     model: str = ""
+    budget: Limits | None = None  # of those that are spawned for it; None: as for everyone
 
 
 def route_for(routes: Sequence[Route], brief: Brief) -> Route:

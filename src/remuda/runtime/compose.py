@@ -12,7 +12,6 @@ from remuda.agents import catalog, orphans, process
 from remuda.agents.catalog import Custom, Row
 from remuda.domain.commands import Command, Report, StartRuntime, StopRuntime
 from remuda.domain.errors import Invalid, Refused
-from remuda.domain.routing import Route
 from remuda.domain.state import State
 from remuda.domain.task import Staff
 from remuda.effects import perform
@@ -121,8 +120,9 @@ def watches(settings: Settings) -> tuple[Watch, ...]:
     tasks, every = settings.tasks, (*WATCHES, *_notice(settings))
     if tasks.coordinator == "none":
         return every
-    routes = tuple(Route(each.labels, each.paths, each.role, each.backend, each.model) for each in settings.routing)
-    rules = Rules(tasks.review == "other", routes, Staff(tasks.workers), settings.project.backend)
+    routes = tuple(each.route() for each in settings.routing)
+    budget = settings.budget.limits()
+    rules = Rules(tasks.review == "other", routes, Staff(tasks.workers), settings.project.backend, budget)
     return (*every, coordinator(rules))
 
 

@@ -10,6 +10,7 @@ import msgspec
 from remuda.domain.decide import MOST_WORKERS
 from remuda.domain.errors import Invalid
 from remuda.domain.permission import Policy, Ruling
+from remuda.domain.routing import Route
 from remuda.domain.trigger import Course
 from remuda.effects.work import WorkRules
 from remuda.effects.world import DEFAULT_SILENCE
@@ -97,6 +98,15 @@ class RoutingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     role: str = "worker"
     backend: str = ""
     model: str = ""
+    tokens: int = 0  # the budget of those that are spawned for them; 0 in all four: as [budget] says
+    usd: float = 0.0
+    turns: int = 0
+    minutes: float = 0.0
+
+    def route(self) -> Route:
+        own = BudgetSettings(self.tokens, self.usd, self.turns, self.minutes)
+        budget = own.limits() if own != BudgetSettings() else None
+        return Route(self.labels, self.paths, self.role, self.backend, self.model, budget)
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -169,6 +179,10 @@ TEMPLATE = (
 #   role = "worker"
 #   backend = ""
 #   model = ""
+#   tokens = 0            # and usd, turns, minutes: the budget of those that are spawned for it; 0: as [budget] says
+#   usd = 0.0
+#   turns = 0
+#   minutes = 0.0
 
 [roles.worker]            # what agents of a role may do: "tool" or "tool:path", with * and ?
 # allow = []
@@ -284,6 +298,8 @@ def load_settings(path: Path) -> Settings:
     try:
         settings.work  # noqa: B018 - it must make sense
         check_watches(settings.watch)
+        for each in settings.routing:
+            each.route()
     except Invalid as error:
         raise Invalid(f"{path}: {error}") from error
     _check_turns(path, settings.turns)

@@ -19,6 +19,7 @@ from remuda.domain.events import (
     StaffChanged,
     StatusChanged,
 )
+from remuda.domain.ledger import UNLIMITED, Limits
 from remuda.domain.lifecycle import DEAD, Phase, Status, TaskStatus, Work
 from remuda.domain.routing import Route, route_for, suits
 from remuda.domain.state import Agent, Sender, State
@@ -76,6 +77,7 @@ class Rules:
     routes: tuple[Route, ...] = ()
     staff: Staff = field(default_factory=Staff)  # where nobody has said otherwise since
     backend: str = ""  # for those that are spawned and of whom nobody said what runs them
+    budget: Limits = UNLIMITED  # for those too, where their route has none
 
 
 def coordinator(rules: Rules) -> Callable[[State, Event], Iterable[Command]]:
@@ -235,7 +237,9 @@ def _spawn(state: State, rules: Rules, workers: list[Agent], wanting: list[Task]
             continue
         backend = route.backend or staff.backend or rules.backend
         if backend and not _hopeless(state, backend):
-            yield SpawnAgent(role=route.role, backend=backend, model=route.model or staff.model, works=True)
+            budget = route.budget or rules.budget
+            model = route.model or staff.model
+            yield SpawnAgent(role=route.role, backend=backend, model=model, works=True, budget=budget)
 
 
 def _hopeless(state: State, backend: str) -> bool:

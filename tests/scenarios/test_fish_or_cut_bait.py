@@ -7,7 +7,7 @@ from domain.watched import Watched
 from remuda.domain.commands import ReportSessionEnded, SendMessage
 from remuda.domain.due import due
 from remuda.domain.effects import EndSession
-from remuda.domain.events import ReportIgnored, StatusChanged, TriggerFired
+from remuda.domain.events import ReportIgnored
 from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import DEAD, Status, TaskStatus
 from remuda.domain.spin_reading import Step, read
@@ -24,37 +24,12 @@ from remuda.domain.task_commands import (
     ReportWorktreeReady,
 )
 from remuda.domain.trigger import Course, Trigger
-from remuda.domain.trigger_commands import GiveVerdict, ReportSaidAgain, ReportVerdictOverdue
+from remuda.domain.trigger_commands import GiveVerdict, ReportSaidAgain
 from remuda.domain.trigger_events import AgentNudged
-from remuda.views.body import Body, Remains, body, body_text, of_agent
+from remuda.views.body import body_text
 from remuda.views.loops import loops_text, open_loops
 from remuda.watch.changeset import Wrong
-from remuda.watch.gang import Wayward
-
-
-def remains(project: Watched, name: str = WORKER) -> Body:
-    return body(
-        project.agent(name),
-        of_agent(name, project.log),
-        project.state.tasks,
-        Remains(["the last it said"], ["a"], "+x"),
-    )
-
-
-def nobody_answers(project: Watched, name: str = WORKER) -> None:
-    sought = project.agent(name).sought
-    assert sought is not None
-    project.now = sought.until
-    project.do(ReportVerdictOverdue(name, project.epoch(name), sought.until))
-
-
-def fired(project: Watched) -> list[tuple[str, Trigger, str]]:
-    return [
-        (event.agent, event.trigger, event.rule)
-        for event in project.all(TriggerFired)
-        if isinstance(event, TriggerFired)
-    ]
-
+from scenarios.watched_kit import at_it, fired, nobody_answers, remains
 
 # --- spin ---
 
@@ -175,18 +150,6 @@ def holder(project: Watched, **brief: object) -> None:
     at_it(project)
 
 
-def at_it(project: Watched) -> None:
-    """To the turn in which it works on its task."""
-    for _ in range(4):
-        if project.agent().turn is not None and project.agent().turn.message.about == "t1":  # type: ignore[union-attr]
-            return
-        session = project.agent().session
-        if session is not None and session.stage == "ending":
-            project.ended()
-        elif session is not None and session.stage == "requested":
-            project.started()
-
-
 def checked(project: Watched, tail: str, tree: str, files: tuple[str, ...] = (), *, ok: bool = False) -> None:
     project.do(ReportImplementationComplete(WORKER, project.epoch(), "done"))
     project.do(ReportAcceptance("t1", project.state.tasks["t1"].attempt, ok, f"c-{tree}", "e", tail, tree, files))
@@ -259,70 +222,6 @@ def test_a_persons_word_is_enough() -> None:
     project.fires(WORKER, Trigger.CHANGESET, "this is not what I asked for")
     nobody_answers(project)
     assert "this is not what I asked for" in remains(project).why
-
-
-# --- gang ---
-
-
-def tree_of_seven(**wayward: float) -> Watched:
-    """A head, two below it, and two below each of those."""
-    project = Watched(wayward=Wayward(**wayward))  # type: ignore[arg-type]
-    project.ready("crew", "head")
-    for left in ("a", "b"):
-        project.do_spawn("crew", left, "head")
-        for right in ("x", "y"):
-            project.do_spawn("worker", f"{left}-{right}", left)
-            project.send("go", f"{left}-{right}")
-    return project
-
-
-def test_where_half_of_a_gang_was_stopped_all_of_it_is_and_all_of_it_is_cut_and_each_leaves_a_body() -> None:
-    project = tree_of_seven()
-    members = [name for name in project.state.agents if name != "head"]
-    assert len(members) == 6
-    for name in ("a-x", "b-y"):
-        project.fires(name, Trigger.SPIN, "round and round")
-    assert all(trigger is not Trigger.GANG for _, trigger, _ in fired(project))
-    project.fires("a-y", Trigger.CHANGESET, "all wrong")
-    assert fired(project)[-1] == ("head", Trigger.GANG, "share")
-    assert {project.agent(name).status for name in ("head", *members)} == {Status.PAUSED}
-    assert "3 of the 6 below it were stopped" in project.agent("head").trigger.evidence  # type: ignore[union-attr]
-    nobody_answers(project, "head")
-    assert {project.agent(name).status for name in ("head", *members)} == {Status.REAPED}
-    deaths = [
-        event.agent for event in project.all(StatusChanged) if isinstance(event, StatusChanged) and event.now in DEAD
-    ]
-    assert deaths.index("head") == len(deaths) - 1  # nobody was left to wait for one that was dead
-    for name in ("head", *members):
-        shown = remains(project, name)
-        assert shown.cause == "reaped"
-        assert "gang" in shown.why
-        assert shown.timeline
-    assert not [
-        name
-        for name in members
-        if any(isinstance(each, EndSession) and each.gentle for each in due(project.agent(name)))
-    ]
-
-
-def test_a_gang_that_spends_without_an_accepted_change_is_stopped() -> None:
-    from remuda.domain.state import Usage
-
-    project = tree_of_seven(tokens=1000, least=0)
-    project.used(Usage(600, 300), 1, "a-x")
-    project.answered("a-x")
-    assert fired(project) == []
-    project.used(Usage(600, 300), 1, "b-x")
-    project.answered("b-x")
-    # The nearest head that is over the bound is stopped, not the whole tree.
-    assert fired(project) == [("head", Trigger.GANG, "spend")]
-
-
-def test_two_of_six_are_no_gang() -> None:
-    project = tree_of_seven()
-    project.fires("a-x")
-    project.fires("b-x")
-    assert {agent for agent, trigger, _ in fired(project) if trigger is Trigger.GANG} == set()
 
 
 # --- expire, hibernate, loops ---

@@ -36,6 +36,7 @@ class GangSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     share: float = 0.5  # of those below an agent that were stopped
     least: int = 3  # so many of them at any rate; 0: never for that reason
     tokens: int = 0  # that they may spend without an accepted change; 0: any number
+    same_files: int = 3  # of them whose work fails on the very same files; 0: any number
 
 
 class VerdictSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,7 +65,7 @@ class WatchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def wayward(self) -> Wayward:
-        return Wayward(self.gang.share, self.gang.least, self.gang.tokens)
+        return Wayward(self.gang.share, self.gang.least, self.gang.tokens, self.gang.same_files)
 
     def patience(self, course: Course) -> Patience:
         said = self.verdict
@@ -95,6 +96,7 @@ TEMPLATE = """\
 # share = 0.5             # of those below an agent that were stopped
 # least = 3               # so many of them at any rate
 # tokens = 0              # that they may spend without an accepted change
+# same_files = 3          # of them whose work fails on the very same files
 
 [watch.verdict]           # what is to become of an agent that was stopped
 # seconds = 600.0         # to wait for one; then it is as roles.NAME.verdict says

@@ -1,0 +1,46 @@
+"""What the tests of the triggers share: how an agent gets to its task, what was fired, what the dead have left."""
+
+from domain.drive import WORKER
+from domain.watched import Watched
+from remuda.domain.events import TriggerFired
+from remuda.domain.trigger import Trigger
+from remuda.domain.trigger_commands import ReportVerdictOverdue
+from remuda.views.body import Body, Remains, body, of_agent
+
+
+def remains(project: Watched, name: str = WORKER) -> Body:
+    return body(
+        project.agent(name),
+        of_agent(name, project.log),
+        project.state.tasks,
+        Remains(["the last it said"], ["a"], "+x"),
+    )
+
+
+def nobody_answers(project: Watched, name: str = WORKER) -> None:
+    sought = project.agent(name).sought
+    assert sought is not None
+    project.now = sought.until
+    project.do(ReportVerdictOverdue(name, project.epoch(name), sought.until))
+
+
+def fired(project: Watched) -> list[tuple[str, Trigger, str]]:
+    return [
+        (event.agent, event.trigger, event.rule)
+        for event in project.all(TriggerFired)
+        if isinstance(event, TriggerFired)
+    ]
+
+
+def at_it(project: Watched, name: str = WORKER, task: str = "t1") -> None:
+    """To the turn in which it works on its task."""
+    for _ in range(5):
+        turn, session = project.agent(name).turn, project.agent(name).session
+        if turn is not None and turn.message.about == task:
+            return
+        if turn is not None:
+            project.answered(name)
+        elif session is not None and session.stage == "ending":
+            project.ended(name)
+        elif session is not None and session.stage == "requested":
+            project.started(name)

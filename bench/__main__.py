@@ -11,7 +11,7 @@ from pathlib import Path
 import bench
 from bench.figure import Figure, table
 
-NOT_SUBJECTS = {"bare", "figure", "peers", "__main__"}
+NOT_SUBJECTS = {"agents_turns", "bare", "figure", "gateway_intent", "peers", "__main__"}
 RESULTS = Path(__file__).parent / "results.json"
 
 

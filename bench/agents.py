@@ -33,7 +33,9 @@ SCRIPTED = (sys.executable, "-I", "-S", str(Path(scripted.__file__).parent))
 
 
 def figures() -> list[Figure]:
-    return [codec(), *children()]
+    from bench import agents_turns  # which takes the scripted agent from here
+
+    return [codec(), *children(), *agents_turns.figures()]
 
 
 # --- lines ---

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench import gateway_intent
 from bench.figure import Figure, median, spread
 from bench.peers import python_of
 
@@ -164,7 +165,7 @@ def figures() -> list[Figure]:
                 flow.setdefault(name, []).append(target.per_second(MANY // 10 if name == "fastmcp" else MANY))
     middle = {name: [median(each) for each in rounds] for name, rounds in taken.items()}
     late = {name: [statistics.quantiles(each, n=20)[-1] for each in rounds] for name, rounds in taken.items()}
-    return [added("p50", middle, 0.3), added("p95", late, None), calls(flow)]
+    return [added("p50", middle, 0.3), added("p95", late, None), calls(flow), *gateway_intent.figures()]
 
 
 def added(what: str, taken: dict[str, list[float]], goal: float | None) -> Figure:

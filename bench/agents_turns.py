@@ -94,14 +94,14 @@ def in_milliseconds(name: str, ours: Sequence[float], theirs: Sequence[float]) -
         f"the quickest of each: {(min(ours) - min(theirs)) * 1000:+.1f} ms"
     )
     value = median(added)
-    return Figure(f"turns.added_{name}", value, "ms", spread(added), peer, "≤ 30 ms", value <= 30)
+    return Figure(f"agents.turn_added_{name}", value, "ms", spread(added), peer, "≤ 30 ms", value <= 30)
 
 
 def in_percent(name: str, ours: Sequence[float], theirs: Sequence[float]) -> Figure:
     added = [(a / b - 1) * 100 for a, b in zip(ours, theirs, strict=True)]
     peer = f"the quickest of each: {(min(ours) / min(theirs) - 1) * 100:+.1f} %"
     value = median(added)
-    return Figure(f"turns.share_{name}", value, "%", spread(added), peer, "≤ 5 %", value <= 5)
+    return Figure(f"agents.turn_share_{name}", value, "%", spread(added), peer, "≤ 5 %", value <= 5)
 
 
 def waited(name: str, ours: Ours) -> Figure:
@@ -110,7 +110,7 @@ def waited(name: str, ours: Ours) -> Figure:
     peer = f"of turns of {median(ours.seconds) * 1000:.0f} ms; that is {median(shares):.2g} % of them"
     value = median(values)
     ok = value <= 30 and (median(shares) <= 5 or name == "scripted")
-    return Figure(f"turns.waits_for_us_{name}", value, "ms", spread(values), peer, "≤ 30 ms and ≤ 5 %", ok)
+    return Figure(f"agents.turn_waits_for_us_{name}", value, "ms", spread(values), peer, "≤ 30 ms and ≤ 5 %", ok)
 
 
 # --- taking turns ---
@@ -200,7 +200,7 @@ def real(name: str, url: str) -> list[Figure]:
     if not (PROGRAMS / name).exists():
         print(f"turns: {name} is not installed and is left out; `make agents` installs it", file=sys.stderr)
         return []
-    code = f"from bench.turns import measure; measure({name!r}, {url!r})"
+    code = f"from bench.agents_turns import measure; measure({name!r}, {url!r})"
     with tempfile.TemporaryDirectory(prefix="remuda-bench-home-", ignore_cleanup_errors=True) as home:
         kept = {key: os.environ[key] for key in ("LANG", "TMPDIR") if key in os.environ}
         path = os.pathsep.join((str(PROGRAMS), os.environ["PATH"]))

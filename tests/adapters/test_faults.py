@@ -82,6 +82,8 @@ class Case:
 @asynccontextmanager
 async def case(folder: Path, backend: str, *, prompt: str = "go", options: dict[str, str]) -> AsyncIterator[Case]:
     make_place(folder)
+    # A flood of the same words is a loop to the watch that looks for one, and would be cut short.
+    (folder / "remuda.toml").write_text("[watch.spin]\nenabled = false\n")
     async with open_runtime(folder) as runtime:
         made = Case(runtime)
         await runtime.spawn(SpawnAgent("worker", backend, "ada", options=tuple(options.items())))

@@ -90,7 +90,9 @@ def test_a_prompt_told_by_two_hooks_is_one_turn_with_an_id_and_without(tmp_path:
         told(top, "UserPromptSubmit", prompt="Do it.", **more)
     for _ in range(2):
         told(top, "UserPromptSubmit", prompt="Do it.", session_id="other")
-    assert [turn.number for turn in open_turns(find_repository(str(top)))] == [1, 2]
+    turns = open_turns(find_repository(str(top)))
+    assert [turn.number for turn in turns] == [1, 2]
+    assert [turn.facts("ended") for turn in turns] == [None, None]
 
 
 def test_a_turn_whose_agent_died_is_closed_when_the_next_agent_starts(tmp_path: Path) -> None:

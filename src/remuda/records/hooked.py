@@ -80,10 +80,10 @@ def _begin(repository: Repository, agent: str, payload: "Payload") -> None:
     )
     asked.owner = _owner()
     transcript = str(payload.get("transcript_path") or "")
-    asked.more = {"transcript": transcript, "offset": _size(transcript)}
+    asked.more = {"transcript": transcript, "offset": _size(transcript), "key": asked.key}
     before = find_open(repository, session=asked.session, agent=agent)
     if before is not None:
-        if not asked.key and _same(before, asked):
+        if _same(before, asked):
             return
         end(before, "interrupted", error="the next prompt came before this turn had ended")
     try:
@@ -97,6 +97,8 @@ def _begin(repository: Repository, agent: str, payload: "Payload") -> None:
 def _same(before: OpenTurn, asked: Asked) -> bool:
     """One event that was told twice: hooks of several settings files run side by side."""
     begun = before.facts("begun") or {}
+    if asked.key:
+        return bool((begun.get("more") or {}).get("key") == asked.key)
     return bool(begun["prompt_length"] == len(asked.prompt) and time.time() - begun["start"]["wall"] < TWICE)
 
 

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from remuda.meter.books import Books, price_of
 from remuda.meter.proxy import Meter
 from remuda.meter.serve import Desk, serve_meter
 from remuda.meter.upstream import Upstream
+from remuda.runtime.budget_settings import MeterSettings, UpstreamSettings
 from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import make_place
 from remuda.runtime.runtime import Runtime
@@ -187,11 +189,25 @@ def test_a_session_is_lent_its_way_to_the_meter_where_there_is_a_key_and_known_b
         assert desk.seat_of("token-1") == Seat("ada", 1)
         for backend in ("gemini", "codex", "opencode", "scripted", "unheard-of"):
             assert not desk.lend(start("bob", 1, backend), "token-2").metered
+        elsewhere = replace(start("bob", 1, "claude"), options=(("base_url", "http://127.0.0.1:9"),))
+        assert not desk.lend(elsewhere, "token-2").metered, "who spawned it has said where its model is"
         assert desk.seat_of("token-2") is None
         desk.lend(start("ada", 2, "claude"), "token-3")
         assert (desk.seat_of("token-1"), desk.seat_of("token-3")) == (None, Seat("ada", 2))
 
     run(story)
+
+
+def test_the_meter_goes_where_the_users_own_variables_say_that_the_model_is() -> None:
+    own = {"openai-chat": UpstreamSettings("http://127.0.0.1:3", "MY_KEY")}
+    environ = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1/", "OPENAI_BASE_URL": "http://127.0.0.1:2/v1"}
+    services = MeterSettings(upstreams=own).services(environ)
+    assert {api: (each.url, each.key) for api, each in services.items() if "127.0.0.1" in each.url} == {
+        "anthropic": ("http://127.0.0.1:1", "ANTHROPIC_API_KEY"),
+        "openai-responses": ("http://127.0.0.1:2", "OPENAI_API_KEY"),
+        "openai-chat": ("http://127.0.0.1:3", "MY_KEY"),
+    }
+    assert services["gemini"].url == "https://generativelanguage.googleapis.com"
 
 
 def test_a_session_that_no_meter_stands_over_says_so(tmp_path: Path) -> None:

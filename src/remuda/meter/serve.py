@@ -31,7 +31,7 @@ async def serve_meter(runtime: Runtime) -> AsyncIterator[Meter | None]:
     """From before the first session until after the last."""
     looking = asyncio.ensure_future(_look_at_the_clock(runtime))
     settings = runtime.settings.meter
-    upstreams = {api: Upstream(each.url, each.key) for api, each in settings.services().items()}
+    upstreams = {api: Upstream(each.url, each.key) for api, each in settings.services(os.environ).items()}
     desk = Desk(rows(runtime.settings), upstreams, settings.skip)
     meter = Meter(upstreams, Books(runtime, desk.prices), desk.seat_of)
     try:
@@ -64,10 +64,10 @@ class Desk:
         return self._seats.get(token)
 
     def lend(self, effect: StartSession, token: str) -> Loan:
-        """Nothing for a program that cannot be told where its model is, or whose models nobody has a key for: it has
-        logged in by itself, and only tells of its calls."""
+        """Nothing for a program that cannot be told where its model is, that was told where by whoever spawned it, or
+        whose models nobody has a key for: it has logged in by itself, and only tells of its calls."""
         row = self._programs.get(effect.backend)
-        if row is None or row.endpoint is None or effect.backend in self._skip:
+        if row is None or row.endpoint is None or effect.backend in self._skip or "base_url" in dict(effect.options):
             return Loan()
         if not any(self._has_key(api) for api in row.endpoint.apis):
             return Loan()

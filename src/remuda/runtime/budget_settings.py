@@ -39,12 +39,14 @@ class MeterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skip: tuple[str, ...] = ()  # agent programs that are left to go to their models themselves
     upstreams: dict[str, UpstreamSettings] = {}
 
-    def services(self) -> Mapping[str, UpstreamSettings]:
-        """By API: the user's own before those that everybody uses."""
+    def services(self, environ: Mapping[str, str]) -> Mapping[str, UpstreamSettings]:
+        """By API: the user's own before those that everybody uses, which are where the variables of their programs
+        say that they are."""
         for name in self.upstreams:
             if name not in UPSTREAMS:
                 raise Invalid(f"meter.upstreams.{name} is of no API that the meter speaks", possible=UPSTREAMS)
-        return {**UPSTREAMS, **self.upstreams}
+        usual = {api: _where(environ, api, each) for api, each in UPSTREAMS.items()}
+        return {**usual, **self.upstreams}
 
 
 UPSTREAMS: Mapping[str, UpstreamSettings] = {
@@ -53,3 +55,16 @@ UPSTREAMS: Mapping[str, UpstreamSettings] = {
     "openai-chat": UpstreamSettings("https://api.openai.com", "OPENAI_API_KEY"),
     "gemini": UpstreamSettings("https://generativelanguage.googleapis.com", "GEMINI_API_KEY"),
 }
+
+_VARIABLES = {
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "openai-responses": "OPENAI_BASE_URL",
+    "openai-chat": "OPENAI_BASE_URL",
+    "gemini": "GOOGLE_GEMINI_BASE_URL",
+}
+
+
+def _where(environ: Mapping[str, str], api: str, usual: UpstreamSettings) -> UpstreamSettings:
+    """Some programs want the version at the end of the address; the meter puts it there itself."""
+    url = environ.get(_VARIABLES[api], "").rstrip("/").removesuffix("/v1")
+    return UpstreamSettings(url, usual.key) if url else usual

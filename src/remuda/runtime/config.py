@@ -290,7 +290,7 @@ def load_settings(path: Path) -> Settings:
     if not 1 <= settings.output.lines <= 100_000:
         raise Invalid(f"{path}: output.lines must be from 1 to 100000, not {settings.output.lines}")
     settings.budget.limits()
-    settings.meter.services()
+    settings.meter.services({})
     if not 0 <= settings.tasks.workers <= MOST_WORKERS:
         raise Invalid(f"{path}: tasks.workers must be from 0 to {MOST_WORKERS}, not {settings.tasks.workers}")
     if not 0 < settings.turns.silence_seconds < math.inf:  # also not nan, which TOML can write

@@ -26,7 +26,9 @@ _BY_STATUS: Mapping[int, Failure] = {
     403: Failure.NOT_LOGGED_IN,
     413: Failure.CONTEXT_EXCEEDED,
     429: Failure.RATE_LIMITED,
+    502: Failure.OVERLOADED,  # nobody there, for now
     503: Failure.OVERLOADED,
+    504: Failure.OVERLOADED,
     529: Failure.OVERLOADED,
 }
 

@@ -9,6 +9,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("way", ["before", "full"])

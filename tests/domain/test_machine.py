@@ -381,6 +381,7 @@ class Herd(RuleBasedStateMachine):
 SETTINGS = settings(max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.long
 @pytest.mark.no_cover
 def test_whatever_comes_in_whatever_order_nothing_is_lost_and_nothing_done_twice() -> None:

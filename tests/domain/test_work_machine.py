@@ -373,6 +373,7 @@ class Yard(RuleBasedStateMachine):
 SETTINGS = settings(max_examples=150, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.long
 @pytest.mark.no_cover
 def test_whatever_comes_in_whatever_order_no_task_is_lost_and_none_is_done_twice() -> None:

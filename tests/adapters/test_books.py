@@ -97,7 +97,7 @@ def test_opencode_tells_which_call_it_is_about_to_try_again(tmp_path: Path) -> N
 
 
 def gemini_file(home: Path, minute: str, *lines: object) -> None:
-    path = home / ".gemini/tmp/work/chats" / f"session-{minute}-{REF[:8]}.jsonl"
+    path = home / ".gemini/tmp/project/chats" / f"session-{minute}-{REF[:8]}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in lines))
 

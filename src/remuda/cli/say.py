@@ -9,6 +9,7 @@ import click
 from remuda.cli.call import write_out
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def out(text: str) -> None:
@@ -28,14 +29,19 @@ def json_option(command: _F) -> _F:
 
 
 def agent_argument(command: _F) -> _F:
-    return click.argument("agent", shell_complete=_complete_agent)(command)
+    return click.argument("agent", shell_complete=names_of("/v1/agents", "agents", "name", all=True))(command)
 
 
-def _complete_agent(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from remuda.cli.project import project, read  # only when a shell asks for names
+def names_of(path: str, kind: str, key: str, **query: object) -> Complete:
+    """Lets a shell complete with what the runtime lists there."""
 
-    try:
-        answer = json.loads(read(project(), "/v1/agents", {"all": True}))
-        return [each["name"] for each in answer["agents"] if each["name"].startswith(incomplete)]
-    except Exception:
-        return []  # a shell that completes has no place to show an error
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        from remuda.cli.project import project, read  # only when a shell asks for names
+
+        try:
+            listed = json.loads(read(project(), path, query))[kind]
+            return [each[key] for each in listed if each[key].startswith(incomplete)]
+        except Exception:
+            return []  # a shell that completes has no place to show an error
+
+    return complete

@@ -8,7 +8,7 @@ import click
 
 from remuda.cli.call import NotUp, colour, width, write_out
 from remuda.cli.project import project, read, write
-from remuda.cli.say import agent_argument, json_option, out, out_json
+from remuda.cli.say import agent_argument, json_option, names_of, out, out_json
 from remuda.cli.task_files import export, import_
 from remuda.cli.words import from_file, text_of
 from remuda.domain.errors import Invalid, UnknownTask
@@ -21,15 +21,7 @@ def task_path(name: str, *rest: str) -> str:
     return "/".join(("/v1/tasks", name, *rest))
 
 
-def _complete_task(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    try:
-        answer = json.loads(read(project(), "/v1/tasks"))
-        return [each["id"] for each in answer["tasks"] if each["id"].startswith(incomplete)]
-    except Exception:
-        return []  # a shell that completes has no place to show an error
-
-
-task_argument = click.argument("task", shell_complete=_complete_task)
+task_argument = click.argument("task", shell_complete=names_of("/v1/tasks", "tasks", "id"))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -265,7 +257,7 @@ def feedback(task: str, comments: str, as_json: bool) -> None:
 
 
 def _said(verb: str, text: str, as_json: bool, **more: object) -> None:
-    answer = write(project(), f"/v1/work/{verb}", {"text": text_of("the text", text), **more})
+    answer = write(project(), f"/v1/own-task/{verb}", {"text": text_of("the text", text), **more})
     shown = answer["task"]
     out_json(answer) if as_json else out(f"{shown['id']} is {shown['status']}")
 

@@ -78,10 +78,16 @@ def _begun(task: Task) -> bool:
 def _facts(task: Task) -> str:
     lines = [task.brief.description] if task.brief.description else []
     if task.brief.steps:
-        lines.append("Steps:")
-        for number, step in enumerate(task.brief.steps, 1):
-            lines.append(f"{number}. [{'x' if number in task.steps_done else ' '}] {step}")
+        lines += ["Steps:", *steps(task)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def steps(task: Task) -> list[str]:
+    """Each with its number and whether it is done."""
+    return [
+        f"{number}. [{'x' if number in task.steps_done else ' '}] {step}"
+        for number, step in enumerate(task.brief.steps, 1)
+    ]
 
 
 def _notes(task: Task) -> str:

@@ -1,6 +1,7 @@
 """A project that is up: the door through which everyone comes in, and the reads that everyone may make."""
 
 import asyncio
+import hmac
 import os
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from remuda.domain.events import AgentSpawned
 from remuda.domain.ledger import UNLIMITED
 from remuda.domain.permission import Policy
 from remuda.domain.state import Agent, Sender
+from remuda.effects.live import Live
 from remuda.effects.world import World
 from remuda.runtime.batch import Accepted
 from remuda.runtime.config import Settings
@@ -79,11 +81,17 @@ class Runtime:
         """Identity comes from the token that a session was given, never from what its bearer says."""
         if not token:
             return USER
-        for live in self.world.live.values():
-            if live.token == token:
-                role = self.loop.shown.agents[live.agent].role
-                return Caller(Sender.COORDINATOR if role == COORDINATOR else Sender.AGENT, live.agent, live.epoch)
-        raise Refused("this token belongs to no session that is alive")
+        live = self.session(token)
+        if live is None:
+            raise Refused("this token belongs to no session that is alive")
+        role = self.loop.shown.agents[live.agent].role
+        return Caller(Sender.COORDINATOR if role == COORDINATOR else Sender.AGENT, live.agent, live.epoch)
+
+    def session(self, token: str) -> Live | None:
+        """The one that was given this token, while it is alive."""
+        given = token.encode("utf-8", "surrogatepass")
+        alive = self.world.live.values()
+        return next((each for each in alive if each.token and hmac.compare_digest(each.token.encode(), given)), None)
 
     def agent(self, name: str) -> Agent:
         return find(self.loop.shown.agents, name)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import cache
 from typing import assert_never
 
 import msgspec
@@ -119,6 +120,7 @@ class ToolsDesk:
         return events
 
 
+@cache
 def _described(tool: Tool) -> dict[str, object]:
     return {"name": tool, "description": ROWS[tool].says, "inputSchema": schema(ROWS[tool].takes)}
 

@@ -1,6 +1,5 @@
 """Serve the tools on loopback, and lend them to every session that starts meanwhile."""
 
-import hmac
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -27,10 +26,10 @@ async def serve_tools(runtime: Runtime) -> AsyncIterator[str]:
     def door(token: str) -> ToolsDesk | None:
         for live in [each for each in desks if runtime.world.live.get(each.agent) is not each]:
             del desks[live]  # its session is over, and its token with it
-        for live in runtime.world.live.values():
-            if token and hmac.compare_digest(live.token.encode(), token.encode()):
-                return desks.setdefault(live, ToolsDesk(runtime, live))
-        return None
+        known = runtime.session(token)
+        if known is None:
+            return None
+        return desks.get(known) or desks.setdefault(known, ToolsDesk(runtime, known))
 
     front = HttpFront(door)
     listening = on_loopback()

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from remuda.domain import commands, task_commands
 from remuda.domain.commands import Command
 from remuda.domain.decide import COORDINATOR
-from remuda.domain.errors import Refused, UnknownAgent
+from remuda.domain.draft import find, find_task
+from remuda.domain.errors import Refused
 from remuda.domain.events import AgentSpawned, Event
 from remuda.domain.lifecycle import DEAD
 from remuda.domain.state import Agent, Sender
@@ -124,9 +125,7 @@ def _task(speaker: Speaker, name: str, book: Book) -> Task:
     name = name or speaker.agent.task
     if not name:
         raise Refused(f"you have no task; name one: {Tool.LIST_TASKS} shows them")
-    if name not in book.tasks:
-        raise Refused(f"there is no task {name!r}; {Tool.LIST_TASKS} shows them", possible=sorted(book.tasks)[:20])
-    return book.tasks[name]
+    return find_task(book.tasks, name)
 
 
 # --- for workers ---
@@ -192,10 +191,7 @@ def _stop_worker(_: Speaker, said: arguments.OneWorker, book: Book) -> Do:
 
 
 def _worker(name: str, book: Book) -> str:
-    agent = book.agents.get(name)
-    if agent is None:
-        workers = [each.name for each in book.agents.values() if each.phase is not None and each.status not in DEAD]
-        raise UnknownAgent(f"there is no worker {name!r}; {Tool.LIST_WORKERS} shows them", possible=workers[:20])
+    agent = find(book.agents, name)
     if agent.phase is None:
         raise Refused(f"{name} is a {agent.role}, and only workers are yours to direct; tell the user if it must go")
     return name

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from remuda.domain.lifecycle import DEAD, FINISHED
+from remuda.domain.prompts import steps
 from remuda.domain.state import Agent
 from remuda.domain.task import Task
 from remuda.domain.task_graph import ready
@@ -33,16 +34,11 @@ def _task_line(task: Task) -> str:
 
 
 def task_page(task: Task) -> str:
-    parts = [_task_line(task), task.brief.description, _steps(task), _came_of_it(task)]
+    parts = [_task_line(task), task.brief.description, "\n".join(steps(task)), _came_of_it(task)]
     notes = [f"- {note.by}: {note.text}" for note in task.notes[-LAST_NOTES:]]
     if notes:
         parts.append("Notes:\n" + "\n".join(notes))
     return "\n\n".join(part for part in parts if part)
-
-
-def _steps(task: Task) -> str:
-    steps = enumerate(task.brief.steps, 1)
-    return "\n".join(f"{number}. [{'x' if number in task.steps_done else ' '}] {step}" for number, step in steps)
 
 
 def _came_of_it(task: Task) -> str:

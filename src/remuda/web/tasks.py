@@ -246,7 +246,7 @@ ROUTES = [
     Route("/v1/tasks", list_tasks, methods=["GET"]),
     _post("/v1/tasks", add_tasks),
     _post("/v1/staff", set_staff),
-    *(_post(f"/v1/work/{verb}", say_of_task) for verb in SAID),
+    *(_post(f"/v1/own-task/{verb}", say_of_task) for verb in SAID),
     Route("/v1/tasks/{task}", show_task, methods=["GET"]),
     _post("/v1/tasks/{task}/edit", edit_task),
     _post("/v1/tasks/{task}/note", note_task),

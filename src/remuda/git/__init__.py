@@ -47,13 +47,19 @@ class Answer(NamedTuple):
 
 
 def ask(
-    folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, within: float = WITHIN
+    folder: Path,
+    *arguments: str,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    within: float = WITHIN,
+    still: bool = True,
 ) -> Answer:
-    """What git answered, whatever its exit code. It blocks: in the loop, call it through `asyncio.to_thread`."""
+    """What git answered, whatever its exit code. It blocks: in the loop, call it through `asyncio.to_thread`. Not
+    `still` is only for asking how the user has set what we switch off."""
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *_OPTIONS, *arguments],
+            ["git", "-C", str(folder), *(_OPTIONS if still else ()), *arguments],
             input=stdin,
             capture_output=True,
             env={**surroundings, **_OURS, **(env or {})},
@@ -79,12 +85,10 @@ def git(
 
 def hooks_folder(folder: Path) -> Path:
     """Where the user's hooks are, which everything else here is deaf to."""
-    theirs = subprocess.run(
-        ["git", "-C", str(folder), "rev-parse", "--git-path", "hooks"], capture_output=True, text=True, check=False
-    )
-    if theirs.returncode:
-        raise GitFailed(("rev-parse",), theirs.returncode, theirs.stderr)
-    return folder / theirs.stdout.rstrip("\n")
+    theirs = ask(folder, "rev-parse", "--git-path", "hooks", still=False)
+    if theirs.code:
+        raise GitFailed(("rev-parse",), theirs.code, theirs.said)
+    return folder / text(theirs.out).rstrip("\n")
 
 
 def line(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> str:

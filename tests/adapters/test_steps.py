@@ -55,6 +55,22 @@ def test_ignored_files_do_not_count_and_a_folder_below_the_top_is_measured_as_we
     assert fingerprint(folder / "sub") != first
 
 
+def test_a_log_that_grows_is_no_change_unless_it_belongs_to_the_project(tmp_path: Path) -> None:
+    folder = repository(tmp_path)
+    clean = fingerprint(folder)
+    (folder / "sub").mkdir()
+    for name in ("build.log", "nohup.out", ".coverage", "sub/.coverage", "sub/server.pid"):
+        (folder / name).write_text("a line\n")
+        assert fingerprint(folder) == clean
+    (folder / "changelog").write_text("no log by its name")
+    assert fingerprint(folder) != clean
+    git(folder, "add", "build.log")
+    git(folder, "commit", "-qm", "a log that is kept")
+    kept = fingerprint(folder)
+    (folder / "build.log").write_text("another line\n")
+    assert fingerprint(folder) != kept
+
+
 def test_where_nobody_can_tell_there_is_no_word(tmp_path: Path) -> None:
     assert fingerprint(tmp_path / "nowhere") == ""
 

@@ -9,19 +9,24 @@ from remuda.git import ask
 WITHIN = 5.0  # seconds; a tree for which git takes longer is not measured
 MOST_FILES = 500  # changed ones whose content is looked at
 LARGEST = 1 << 20  # bytes of one
+# Untracked ones that programs write by themselves: were a log that grows a change, nobody who runs the same thing
+# again and again would be seen to go in circles.
+LOGS = (b".log", b".out", b".pid", b".tmp", b".swp", b".pyc", b"/.coverage", b" .coverage")
 
 
 def fingerprint(folder: Path) -> str:
-    """Empty where nobody can tell: no repository, no git, too slow. Ignored files do not count. It blocks."""
+    """Empty where nobody can tell: no repository, no git, too slow. Ignored files and logs do not count. It
+    blocks."""
     try:
         status = ask(folder, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", within=WITHIN)
     except EffectFailed:
         return ""
     if status.code:
         return ""
-    mark = blake2b(status.out, digest_size=8)
+    told = b"\0".join(each for each in status.out.split(b"\0") if not (each[:2] == b"? " and each.endswith(LOGS)))
+    mark = blake2b(told, digest_size=8)
     top = _top(folder)
-    for name in _changed(status.out)[:MOST_FILES]:
+    for name in _changed(told)[:MOST_FILES]:
         mark.update(_content(top / name))
     return mark.hexdigest()
 

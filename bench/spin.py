@@ -68,7 +68,9 @@ def _figures(
     fair = {name: score for name, score in peers.items() if score.alarms <= MOST_ALARMS and score.hasty <= ours.hasty}
     best = max(fair, key=lambda name: fair[name].recall, default="none")
     against = f"{best} {fair[best].recall:.0%}, the best peer with no more false alarms or haste" if fair else "no peer"
-    against += f"; {limit:.0%} ended with 8 steps and no clean edit, the most that 8 steps of patience cut without haste"
+    against += (
+        f"; {limit:.0%} ended with 8 steps and no clean edit, the most that 8 steps of patience cut without haste"
+    )
 
     def told_of(which: Callable[["Score"], float]) -> str:
         return ", ".join(f"{name} {which(score):.0%}" for name, score in peers.items())

@@ -319,7 +319,7 @@ def test_a_tool_is_heard_of_when_the_agent_asks_for_it_and_the_question_has_its_
 
     asyncio.run(story())
     assert questions == [Asked("write_file__1", "write_file", "", ("/a",), "Writing")]
-    assert heard.tools() == [ToolCall("write_file__1", "write_file", "started")]
+    assert heard.tools() == [ToolCall("write_file__1", "write_file", "started", "Writing")]
 
 
 def test_a_question_that_is_open_when_the_turn_is_cancelled_is_answered_so_and_nobody_thinks_about_it_longer(

@@ -90,6 +90,13 @@ def test_a_tool_call_without_a_start_or_a_status_is_still_told() -> None:
     ]
 
 
+def test_the_title_stands_for_arguments_that_are_never_told() -> None:
+    start = {"sessionUpdate": "tool_call", "toolCallId": "run_shell_command-1", "status": "in_progress"}
+    assert read({**start, "name": "run_shell_command", "title": "cat a.txt", "kind": "execute"}) == [
+        ToolCall("run_shell_command-1", "run_shell_command", "started", "cat a.txt")
+    ]
+
+
 @pytest.mark.parametrize(
     ("fields", "result"),
     [

@@ -221,6 +221,9 @@ def test_a_trail_stays_small() -> None:
         ("Bash", '{"command": "cd src && sudo cat a.py"}', Kind.LOOK),
         ("shell", '{"command": ["bash", "-lc", "rg foo"]}', Kind.LOOK),
         ("shell", '{"command": ["rg", "foo"]}', Kind.LOOK),
+        ("shell", """{"command":"/bin/bash -lc 'cat a.txt'"}""", Kind.LOOK),
+        ("shell", """{"command":"/bin/bash -lc 'make test'"}""", Kind.RUN),
+        ("run_shell_command", "cat a.txt", Kind.LOOK),
         ("Bash", '{"command": "PYTHONPATH=. pytest -q"}', Kind.RUN),
         ("Bash", '{"command": "sed -i s/a/b/ a.py"}', Kind.WRITE),
         ("Bash", '{"command": "sed -n 1,20p a.py"}', Kind.LOOK),
@@ -242,6 +245,25 @@ def test_a_tool_may_call_a_success_what_came_to_nothing() -> None:
     assert not failed(Kind.WRITE, "def fail():\n" * 40 + "    raise ValueError('failed')")
     assert not failed(Kind.RUN, "")
     assert not failed(Kind.RUN, "all good")
+
+
+def test_what_tells_of_its_success_did_not_fail() -> None:
+    told = "Command: ls\nOutput: a.txt\nError: (none)\nExit Code: {}\nSignal: (none)"
+    assert not failed(Kind.LOOK, told.format(0))
+    assert failed(Kind.RUN, told.format(2).replace("(none)", "no such file"))
+
+
+def test_files_that_are_read_without_a_word_of_what_they_hold_are_news_until_they_are_read_again() -> None:
+    files = [Step("read_file", f"src/part_{letter}.py") for letter in "abcdefghijklmnopqrstuvwxyz"]
+    assert walk(*files) == []
+    assert [level for _, level, _ in levels(walk(*[files[0]] * 5))] == [Level.NUDGE, Level.FIRE]
+
+
+def test_another_word_about_the_same_command_does_not_make_it_another() -> None:
+    said = [
+        f'{{"command":"make","description":"{words}","timeout":{9_000 + len(words)}}}' for words in ("a", "by", "c d")
+    ]
+    assert len({read(Step("Bash", each, "done")).exact for each in said}) == 1
 
 
 def test_of_a_very_long_text_both_ends_are_looked_at() -> None:

@@ -300,7 +300,7 @@ class Reading:
             before or ToolCall(change.tool_call_id, name, "started"),
             name=name,
             status=_status(change.status, before),
-            arguments=as_text(change.raw_input) or (before.arguments if before else ""),
+            arguments=as_text(change.raw_input) or (before.arguments if before else _described(change, name)),
             result=_result(change) or (before.result if before else ""),
         )
         self._tools[now.id] = now
@@ -328,6 +328,11 @@ def _change(params: Raw) -> _Change | None:
 
 def _name(change: _ToolChanged) -> str:
     return change.name or (change.meta.name if change.meta else "")
+
+
+def _described(change: _ToolChanged, name: str) -> str:
+    """In place of arguments, which Gemini never tells: its titles say the command or the file."""
+    return change.title if change.raw_input is None and change.title and change.title != name else ""
 
 
 def _status(said: str | None, before: ToolCall | None) -> Status:

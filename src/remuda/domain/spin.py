@@ -183,7 +183,7 @@ def _sign_of_success(trail: Trail, reading: Reading) -> Sign:
         return Sign.AGAIN
     if reading.empty:
         return Sign.EMPTY if look else Sign.NEITHER
-    if look and _shown_before(trail, reading):
+    if look and not reading.untold and _shown_before(trail, reading):
         return Sign.ECHO
     known = look and all(place in trail.places for place in reading.places)
     return Sign.OLD_GROUND if known else Sign.NEWS

@@ -54,6 +54,7 @@ class Reading(NamedTuple):
     telling: bool = False  # it failed, and said at length why
     tests: bool = False  # it tells how tests went
     empty: bool = False
+    untold: bool = False  # a file was read, and its program does not tell what it saw
     places: tuple[int, ...] = ()
     tree: str = ""
     shown: str = ""
@@ -80,6 +81,9 @@ _TOOLS: Mapping[Kind, frozenset[str]] = {  # their names in small letters, and o
             terminaloutput""",
     }.items()
 }
+_READS = frozenset(
+    ["open", "read", "readfile", "readmanyfiles", "view", "viewfile", "fsreadtextfile", "webfetch", "fetch", "todoread"]
+)
 _LOOKS = re.compile(
     r"(open|goto|scroll_\w+|find_file|search_\w+|ls|cat|head|tail|nl|grep|egrep|rg|ag|fd|find|which|whereis|locate|pwd"
     r"|wc|tree|printenv|env|less|more|file|stat|du|jq|sed -n|awk|type)\b"
@@ -91,8 +95,14 @@ _WRITES = re.compile(
     r"|\bsed\s+(-\w+\s+)*-i|\bperl\s+-p?i|(?<![-=2&])>>?\s*[\w~./-]+\.\w+|\btee\b"
 )
 _WAITS = re.compile(r"(sleep|wait|watch)\b|\bsleep \d|\bgh run watch\b|--wait\b|\bkubectl (wait|rollout status)\b")
-_BEFORE = re.compile(r"\s*((cd|pushd) [^\s;&|]+\s*(&&|;)\s*|sudo\s+|time\s+|timeout \S+\s+|env\s+|\w+=\S*\s+)*")
+_BEFORE = re.compile(
+    r"\s*((\S*/)?(ba|z)?sh -l?c ['\"]?|(cd|pushd) [^\s;&|]+\s*(&&|;)\s*"
+    r"|sudo\s+|time\s+|timeout \S+\s+|env\s+|\w+=\S*\s+)*"
+)
 _PROSE = re.compile(r"[A-Z][\w']*[\s,:.]")  # no command begins like a sentence
+_ASIDE = re.compile(  # what is said about a call beside it, in other words each time
+    r',?\s*"(description|explanation|justification|reason|timeout\w*)"\s*:\s*("(?:[^"\\]|\\.)*"|\d+)'
+)
 _COMMAND = re.compile(r'"(?:command|cmd|script)"\s*:\s*(?:\[\s*(?:"(?:ba|z)?sh",\s*"-\w+",\s*)?)?"((?:[^"\\]|\\.)*)')
 
 _FAILURE = re.compile(
@@ -101,6 +111,7 @@ _FAILURE = re.compile(
     r"|unrecognized|\busage:|not recognized|no installation candidate|not installable|\bfatal\b|is a directory",
     re.IGNORECASE,
 )
+_WELL = re.compile(r"\bexit(ed with)? code:? 0\b|\berror: \(?none\b", re.IGNORECASE)
 _SHORT = 300  # characters: an answer as short as this is about one thing
 _RUNNING = re.compile(
     r"still (running|waiting|building|in progress)|\b(in progress|in_progress|queued|pending|not ready yet)\b",
@@ -121,15 +132,19 @@ def read(step: Step) -> Reading:
         kind = Kind.WAIT
     outcome = plain(step.result) if kind is Kind.RUN else shape(step.result)
     wrong = not step.ok or failed(kind, step.result)
+    called = _ASIDE.sub("", step.arguments)
+    silent = not step.result.strip()
+    reads = _letters(step.tool) in _READS
     return Reading(
         kind=kind,
-        exact=_mark(f"{step.tool} {plain(step.arguments)} {step.digest}"),
-        call=_mark(f"{step.tool} {shape(step.arguments)}"),
+        exact=_mark(f"{step.tool} {plain(called)} {step.digest}"),
+        call=_mark(f"{step.tool} {shape(called)}"),
         outcome=_mark(f"{step.ok} {outcome}"),
         failed=wrong,
         telling=wrong and kind is not Kind.WRITE and len(step.result) > TELLING,
         tests=bool(_TESTS.search(step.result)),
-        empty=not step.result.strip(),
+        empty=silent and not reads,
+        untold=silent and reads,
         places=tuple(sorted(_mark(place) for place in places(step.arguments))),
         tree=step.tree,
         shown=_shown(f"{step.tool}: {step.arguments}"),
@@ -176,7 +191,7 @@ def shape(text: str) -> str:
 
 
 def kind_of(tool: str, arguments: str) -> Kind:
-    name = re.sub(r"[^a-z]", "", tool.rsplit("__", 1)[-1].lower())
+    name = _letters(tool)
     for kind, names in _TOOLS.items():
         if name in names and not arguments.startswith(tool):  # else it is the first word of a command
             return kind
@@ -188,6 +203,10 @@ def kind_of(tool: str, arguments: str) -> Kind:
     if _WAITS.match(command):
         return Kind.WAIT
     return Kind.LOOK if _LOOKS.match(command) else Kind.RUN
+
+
+def _letters(tool: str) -> str:
+    return re.sub(r"[^a-z]", "", tool.rsplit("__", 1)[-1].lower())
 
 
 def command_of(arguments: str) -> str:
@@ -202,6 +221,8 @@ def failed(kind: Kind, result: str) -> bool:
     """Whether a step came to nothing although its tool called it a success."""
     told = result.strip()
     if not told:
+        return False
+    if _WELL.search(told[-_SHORT:]):
         return False
     if len(told) <= _SHORT and _FAILURE.search(told):
         return True

@@ -75,6 +75,7 @@ def test_without_a_project_it_is_added_to_the_users_own_file(remuda: Remuda, tmp
         (["add", "x", "-e", "hunter2", "y"], 2, "NAME=VALUE"),
         (["add", "x", "--", "y", "--key=${env:KEY}"], 2, "which others can read"),
         (["probe", "nobody"], 3, "possible: git"),
+        (["add", "x", "--keywords", "a", "--", "uvx", "x"], 2, "'--keyword'"),  # no part of the command
         (["approve", "nobody"], 3, "possible: git"),
         (["approve", "git"], 3, "nothing to approve"),
         (["list", "--config", "gone.toml"], 2, "there is no file"),
@@ -121,6 +122,13 @@ def test_probing_starts_each_measures_it_and_tells_what_is_wrong_with_the_others
     shown = remuda("list").out
     assert "not started yet" in shown
     assert "ready" in shown
+
+
+def test_what_a_server_wrote_before_it_died_is_shown_line_by_line(remuda: Remuda) -> None:
+    remuda("add", "dying", "--", sys.executable, "-c", "import sys; sys.exit('first\\nsecond')")
+    said = remuda("probe")
+    assert said.code == 1
+    assert said.out.endswith("\ndying: first\ndying: second\n")
 
 
 def test_changed_tools_are_shown_approved_and_taken(remuda: Remuda) -> None:

@@ -71,7 +71,7 @@ def known(config: Configured, name: str) -> ServerSettings:
 # --- add ---
 
 
-@gateway.command(context_settings={"ignore_unknown_options": True})
+@gateway.command()
 @click.argument("name")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--url", default="", help="The address of a server that runs elsewhere, instead of a command.")
@@ -86,7 +86,10 @@ def known(config: Configured, name: str) -> ServerSettings:
 @config_option
 @json_option
 def add(name: str, command: Sequence[str], user: bool, given: Path | None, as_json: bool, **fields: Any) -> None:
-    """Add a tool server: remuda gateway add git -- uvx mcp-server-git"""
+    """Add a tool server: remuda gateway add git -- uvx mcp-server-git
+
+    All that stands after -- is its command.
+    """
     path = users_config() if user else find_config(Path.cwd(), given)
     server = ServerSettings(
         command=tuple(command),

@@ -10,7 +10,7 @@ import click
 
 from remuda.cli.call import width, write_out
 from remuda.cli.gateway import config_option, configured, known
-from remuda.cli.say import json_option, out_json
+from remuda.cli.say import json_option, out, out_json
 from remuda.domain.errors import Invalid, RemudaError
 from remuda.gateway.assembly import remember
 from remuda.gateway.config import Configured
@@ -44,6 +44,8 @@ def probe(names: Sequence[str], given: Path | None, as_json: bool) -> int:
         out_json({"path": str(config.path), "servers": rows})
     else:
         write_out(table(COLUMNS, [_cells(row) for row in rows], width=width() or None).encode())
+        for row in rows:
+            _told(row)
     return int(any(row["error"] for row in rows))
 
 
@@ -79,6 +81,13 @@ async def _look(fleet: Fleet, name: str) -> dict[str, Any]:
 
 def _cells(row: dict[str, Any]) -> list[str]:
     if row["error"]:
-        return [row["name"], "", "", "", row["error"]]
+        return [row["name"], "", "", "", row["error"].partition("\n")[0]]
     result = "; ".join((", ".join(row["tools"]), *row["barred"]))
     return [row["name"], f"{row['seconds']:.2f}", str(len(row["tools"])), str(row["tokens"]), result]
+
+
+def _told(row: dict[str, Any]) -> None:
+    """The rest of what a server said before it failed, as it wrote it."""
+    _, _, rest = row["error"].partition("\n")
+    if rest:
+        out("\n".join(f"{row['name']}: {line}" for line in rest.splitlines()))

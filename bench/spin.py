@@ -108,16 +108,17 @@ def _load(file: Path) -> list[Run]:
 
 def _run(recorded: RecordedRun) -> Run:
     last, seen = -1, set[str]()
-    for index, each in enumerate(recorded.steps):
-        if each.tool in ("edit", "create") and not each.error and each.args_sha not in seen:
+    steps = [each.step() for each in recorded.steps]
+    for index, each in enumerate(steps):
+        if each.tool in ("edit", "create") and each.ok and each.digest not in seen:
             last = index
-        seen.add(each.args_sha)
+        seen.add(each.digest)
     return Run(
         exhausted="exit_cost" in (recorded.exit or ""),
-        calls=tuple((each.tool, each.args_sha or each.args) for each in recorded.steps),
-        outputs=tuple(each.output for each in recorded.steps),
-        errors=tuple(each.error for each in recorded.steps),
-        readings=tuple(read(each.step()) for each in recorded.steps),
+        calls=tuple((each.tool, each.digest or each.arguments) for each in steps),
+        outputs=tuple(each.result for each in steps),
+        errors=tuple(not each.ok for each in steps),
+        readings=tuple(read(each) for each in steps),
         last_clean_edit=last,
     )
 

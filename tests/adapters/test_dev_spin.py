@@ -36,6 +36,15 @@ def test_one_line_of_json_tells_of_each_run_where_it_was_nudged_and_cut_and_why(
     assert works == {"id": "works", "nudge": None, "fire": None, "rule": None, "evidence": None, "numbers": None}
 
 
+def test_what_a_recorder_left_out_or_wrote_as_an_object_is_read_as_well(tmp_path: Path) -> None:
+    step = {"tool": "bash", "args": {"command": "make"}, "output": None, "error": None, "text": None}
+    blank = {"tool": None, "args": None, "output": ["x"]}
+    file = written(tmp_path / "runs.jsonl", {"id": "odd", "model": None, "steps": [blank, *[step] * 6]})
+    result = CliRunner().invoke(dev, ["spin", str(file)])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["fire"] == 6
+
+
 def test_the_thresholds_can_be_given(tmp_path: Path) -> None:
     file = written(tmp_path / "runs.jsonl", {"id": "loops", "steps": [LOOP] * 7})
     result = CliRunner().invoke(dev, ["spin", str(file), "--rounds", "4"])

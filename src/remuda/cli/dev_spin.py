@@ -20,23 +20,24 @@ WRAPPING = re.compile(
 
 
 class RecordedStep(msgspec.Struct):
-    tool: str = ""
-    args: str = ""
-    output: str = ""
-    error: bool = False
-    args_sha: str = ""
-    text: str = ""
-    tree: str = ""
+    tool: str | None = None
+    args: Any = None  # a text, or the arguments as an object
+    output: Any = None
+    error: bool | None = None
+    args_sha: str | None = None
+    text: str | None = None
+    tree: str | None = None
 
     def step(self) -> Step:
-        output = WRAPPING.sub("", self.output)
-        return Step(self.tool, self.args, output, not self.error, self.text, self.tree, self.args_sha)
+        output = WRAPPING.sub("", _text(self.output))
+        marks = (self.text or "", self.tree or "", self.args_sha or "")
+        return Step(self.tool or "", _text(self.args), output, not self.error, *marks)
 
 
 class RecordedRun(msgspec.Struct):
     id: str
     steps: list[RecordedStep]
-    model: str = ""
+    model: str | None = None
     exit: str | None = None
 
 
@@ -73,6 +74,10 @@ def recorded_runs(file: Path) -> Iterator[RecordedRun]:
 
 def _opened(file: Path) -> IO[bytes] | gzip.GzipFile:
     return gzip.open(file) if file.suffix == ".gz" else file.open("rb")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value is not None else ""
 
 
 def verdict(run: RecordedRun, limits: Limits) -> dict[str, Any]:

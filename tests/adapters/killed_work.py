@@ -47,7 +47,7 @@ async def merge(shop: Shop) -> Report:
 
 
 async def clear(shop: Shop) -> Report:
-    return await shop.clear(TASK)
+    return await shop.clear(TASK, merged=True)
 
 
 def is_prepared(shop: Shop, report: Report) -> None:
@@ -91,7 +91,8 @@ def is_cleared(shop: Shop, report: Report) -> None:
     assert report == ReportWorktreeRemoved(TASK, 4)
     assert not [each.name for each in shop.path(TASK).parent.iterdir() if TASK in each.name]
     assert str(shop.path(TASK)) not in sh(shop.root, "git", "worktree", "list")
-    assert "Work on t-1" in sh(shop.root, "git", "log", "--format=%s", f"remuda/{TASK}")
+    assert f"remuda/{TASK}" not in sh(shop.root, "git", "branch", "--list", f"remuda/{TASK}")
+    assert "Work on t-1" in sh(shop.root, "git", "log", "--format=%s", f"refs/remuda/tasks/{TASK}")
     assert "Abandoned" in sh(shop.root, "git", "log", "--format=%s", "--glob=refs/remuda/kept")
 
 

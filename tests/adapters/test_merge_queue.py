@@ -53,6 +53,21 @@ def test_merged_work_waits_on_a_branch_of_ours_and_nothing_of_the_users_moves(ro
     run(story())
 
 
+def test_a_branch_is_put_away_when_its_work_is_merged_and_stays_when_it_is_not(root: Path) -> None:
+    async def story() -> None:
+        shop, before = Shop(root), users(root)
+        tips = {task: await shop.work(task, **{f"{task[-1]}_txt": "new\n"}) for task in ("t-1", "t-2")}
+        merged(await shop.merge("t-1", PASSES))
+        for _ in range(2):  # as after a crash
+            assert await shop.clear("t-1", merged=True) == ReportWorktreeRemoved("t-1", 4)
+        await shop.clear("t-2")
+        assert sh(root, "git", "branch", "--list", "--format=%(refname:short)", "remuda/t-*") == "remuda/t-2"
+        assert shop.tip("refs/remuda/tasks/t-1") == tips["t-1"]
+        assert users(root) == before
+
+    run(story())
+
+
 def test_a_second_task_goes_on_top_of_the_first_and_the_third_begins_there(root: Path) -> None:
     async def story() -> None:
         shop = Shop(root)

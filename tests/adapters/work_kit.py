@@ -75,6 +75,6 @@ class Shop:
     async def merge(self, task: str, *commands: str, target: str = "", tip: str = "") -> Report:
         return await merge_task(self.world, self.merging(task, *commands, target=target, tip=tip))
 
-    async def clear(self, task: str) -> Report:
-        effect = RemoveWorktree(task, 4, f".remuda/worktrees/{task}", f"remuda/{task}")
+    async def clear(self, task: str, *, merged: bool = False) -> Report:
+        effect = RemoveWorktree(task, 4, f".remuda/worktrees/{task}", f"remuda/{task}", merged)
         return await remove_worktree(self.world, effect)

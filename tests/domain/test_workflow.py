@@ -73,7 +73,7 @@ def test_a_task_goes_from_hand_to_hand_until_it_is_merged(crew: Crew) -> None:
     assert due_for(crew.task()) == (merge,)
     crew.merged()
     assert (crew.task().status, crew.agent().phase, crew.task().holder) == (TaskStatus.DONE, Phase.IDLE, "")
-    assert due_for(crew.task()) == (RemoveWorktree("t1", 4, "w/t1", "remuda/t1"),)
+    assert due_for(crew.task()) == (RemoveWorktree("t1", 4, "w/t1", "remuda/t1", merged=True),)
     crew.do(ReportWorktreeRemoved("t1", 4))
     assert due_for(crew.task()) == ()
 

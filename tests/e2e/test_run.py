@@ -16,9 +16,10 @@ from e2e.cli_kit import REMUDA, Project, environment, repository
 from remuda.cli.call import exchange
 
 SCRIPTED = str(Path(remuda.__file__).parent / "agents" / "scripted")
+# Who is asked again after a crash finds what it had made, and does not make it twice.
 WORK = (
-    'b=$(git branch --show-current); t=${b#remuda/}; {before} echo "$t" >> "$t.txt"; git add -A; '
-    'git -c user.name=w -c user.email=w@example.org commit -q -m "Work on $t"; remuda task complete "wrote $t.txt"'
+    'b=$(git branch --show-current); t=${b#remuda/}; {before} [ -e "$t.txt" ] || { echo "$t" > "$t.txt"; git add -A; '
+    'git -c user.name=w -c user.email=w@example.org commit -q -m "Work on $t"; }; remuda task complete "wrote $t.txt"'
 )
 REVIEW = ["remuda", "task", "verdict", "--approve", "well done"]
 

@@ -108,7 +108,7 @@ def _of_worktree(task: Task) -> TaskEffect | None:
             commit = task.check.commit if task.check else ""
             return MergeTask(*where, task.folder, task.branch, commit, to, task.brief.accept, task.message)
         case Work.CLEARING:
-            return RemoveWorktree(*where, task.folder, task.branch)
+            return RemoveWorktree(*where, task.folder, task.branch, merged=task.merge is not None)
         case _:
             return None
 

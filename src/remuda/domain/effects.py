@@ -101,12 +101,13 @@ class MergeTask:
 
 @dataclass(frozen=True, slots=True)
 class RemoveWorktree:
-    """Remove it if nothing in it would be lost. The branch stays. `folder` is empty where it may never have been."""
+    """Remove it if nothing in it would be lost. `folder` is empty where it may never have been."""
 
     task: str
     attempt: int
     folder: str
     branch: str
+    merged: bool = False  # then nobody needs the branch any more; else it stays
 
 
 @dataclass(frozen=True, slots=True)

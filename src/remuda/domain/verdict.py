@@ -93,7 +93,10 @@ def fire(decision: Decision, command: FireTrigger) -> None:
     agent = _alive(draft.agent)
     over = agent.override
     if over is not None and over.trigger is command.trigger and decision.now < over.until:
-        raise Refused(f"{over.by} has said that {agent.name} may go on; {command.trigger} does not fire before then")
+        raise Refused(
+            f"{over.by} has said that {agent.name} may go on: {command.trigger} does not fire for another "
+            f"{over.until - decision.now:.0f} s; `remuda pause {agent.name}` stops it now"
+        )
     if agent.sought is not None:
         raise Refused(f"{agent.name} waits for a verdict already: `remuda verdict {agent.name}`")
     turn, epoch = agent.turn.number if agent.turn else 0, agent.session.epoch if agent.session else 0

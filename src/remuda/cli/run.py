@@ -16,12 +16,14 @@ from remuda.cli.task_files import form_of
 from remuda.cli.up import place_here, start
 from remuda.cli.words import from_file, text_of
 from remuda.domain.errors import Invalid, RemudaError
+from remuda.domain.lifecycle import FINISHED
 from remuda.domain.task_decide import LONGEST_TITLE
 from remuda.runtime.config import load_settings
 from remuda.runtime.place import Place, find_holder
 from remuda.views.task_files import parse
 
 INTERRUPTED = 130
+COORDINATES = "coordinator-of-"  # and the epic: so a later run knows the one that an earlier one has hired
 PAUSED = "the run was interrupted"
 
 COORDINATE = """\
@@ -101,14 +103,22 @@ def _run(place: Place, wishes: Wishes, *, quiet: bool) -> Report:
         write(place, "/v1/staff", {"workers": 0})
         raise
     _resume(place)
-    progress = Progress(place, scope, after=health["seq"], quiet=quiet)
+    progress = Progress(place, scope, {f"{COORDINATES}{each}" for each in scope}, after=health["seq"], quiet=quiet)
     progress.follow()
     write(place, "/v1/staff", {"workers": 0})
     report = report_of(place, progress)
-    for each in _agents(place):
-        if each["name"] not in before and each["phase"] == "idle":
-            write(place, agent_path(each["name"], "retire"), {"why": "the run is over"})
+    _let_go(place, before, report)
     return report
+
+
+def _let_go(place: Place, before: set[str], report: Report) -> None:
+    """The workers that came with this run, and whoever coordinated what is done now: while one lives, nobody else
+    gives work out."""
+    finished = {f"{COORDINATES}{each['task']['id']}" for each in report.tasks if each["task"]["status"] in FINISHED}
+    for each in _agents(place):
+        name = each["name"]
+        if name in finished or (name not in before and each["phase"] == "idle"):
+            write(place, agent_path(name, "retire"), {"why": "the run is over"})
 
 
 def _agents(place: Place) -> list[dict[str, Any]]:
@@ -139,7 +149,8 @@ def _tasks_for(place: Place, wishes: Wishes) -> list[str]:
     added: list[str] = write(place, "/v1/tasks", {"tasks": [{"kind": kind, "brief": brief}]})["added"]
     if wishes.coordinator:
         message = COORDINATE.format(epic=added[0], idea=idea)
-        write(place, "/v1/agents", {"role": "coordinator", "backend": wishes.coordinator, "message": message})
+        agent = {"role": "coordinator", "name": f"{COORDINATES}{added[0]}", "backend": wishes.coordinator}
+        write(place, "/v1/agents", {**agent, "message": message})
     return added
 
 
@@ -159,12 +170,14 @@ def _from_file(place: Place, wishes: Wishes, known: set[str]) -> list[str]:
 
 
 def _pause(place: Place, ours: bool) -> None:
-    """A runtime of our own is stopped, which loses nothing. In one that others use, only the workers are paused."""
+    """A runtime of our own is stopped, which loses nothing. In one that others use, only those are paused who work for
+    us: the workers, and whoever a run has hired to coordinate."""
     if ours or find_holder(place) is None:
         return
     write(place, "/v1/staff", {"workers": 0})
     for each in _agents(place):
-        if each["phase"] and each["status"] in ("ready", "working"):
+        of_ours = each["phase"] or each["name"].startswith(COORDINATES)
+        if of_ours and each["status"] in ("ready", "working"):
             write(place, agent_path(each["name"], "pause"), {"why": PAUSED})
 
 

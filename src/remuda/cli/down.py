@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from contextlib import suppress
 
 import click
 
@@ -48,4 +49,5 @@ def _ask(place: Place, holder: Holder) -> None:
     except (NotUp, Broken, TimeoutError) as error:
         if not holder.pid or holder.host != os.uname().nodename:
             raise EffectFailed(f"the runtime is held by a process that cannot be asked ({holder})") from error
-        os.kill(holder.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):  # it has gone by itself
+            os.kill(holder.pid, signal.SIGTERM)

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,22 +74,23 @@ def run(review: bool | None, as_json: bool, **given: Any) -> None:
     wishes = Wishes(reviewed=reviewed, **given)
     if wishes.reviewed and wishes.workers < 2:
         raise Invalid("nobody reviews their own work: take --workers 2 or more, or say --no-review")
-    ours = find_holder(place) is None
-    if ours:
-        start(place)
     for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal is a pause too
         signal.signal(number, signal.default_int_handler)
+    ours = find_holder(place) is None
     try:
+        if ours:
+            start(place)
         report = _run(place, wishes, quiet=as_json)
+        out_json(report.as_json()) if as_json else out(report_text(report))
+        if ours:
+            _stop_ours(place)
     except KeyboardInterrupt:
-        _pause(place, ours)
-        note("paused; `remuda run` goes on with it")
+        _interrupted(place, ours)
         raise SystemExit(INTERRUPTED) from None
-    finally:
-        holder = find_holder(place) if ours else None
-        if holder is not None:
-            stop(place, holder)
-    out_json(report.as_json()) if as_json else out(report_text(report))
+    except Exception:
+        if ours:
+            _stop_ours(place)
+        raise
     if not report.done:
         raise SystemExit(1)
 
@@ -169,10 +172,37 @@ def _from_file(place: Place, wishes: Wishes, known: set[str]) -> list[str]:
 # --- now and later ---
 
 
-def _pause(place: Place, ours: bool) -> None:
-    """A runtime of our own is stopped, which loses nothing. In one that others use, only those are paused who work for
-    us: the workers, and whoever a run has hired to coordinate."""
-    if ours or find_holder(place) is None:
+def _interrupted(place: Place, ours: bool) -> None:
+    """Once is a pause. Twice is impatience: we leave, and say what goes on without us."""
+    try:
+        _say("pausing; again, and this ends without waiting for it")
+        _stop_ours(place) if ours else _pause(place)
+        _say("paused; `remuda run` goes on with it")
+    except KeyboardInterrupt:
+        if ours:
+            _say("the runtime is stopping by itself; `remuda run` goes on with it")
+        else:
+            _say("some may still be at work; `remuda ps` shows them, `remuda down` stops them all")
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):  # the terminal may be gone, which may be why
+        if sys.stderr.isatty():
+            click.echo(err=True)  # after the ^C that stands there
+        note(text)
+
+
+def _stop_ours(place: Place) -> None:
+    """Nothing is lost by it."""
+    holder = find_holder(place)
+    if holder is not None:
+        stop(place, holder)
+
+
+def _pause(place: Place) -> None:
+    """In a runtime that others use, only those are paused who work for us: the workers, and whoever a run has hired to
+    coordinate."""
+    if find_holder(place) is None:
         return
     write(place, "/v1/staff", {"workers": 0})
     for each in _agents(place):

@@ -32,6 +32,10 @@ def down() -> None:
 def stop(place: Place, holder: Holder) -> None:
     """Ask it to, and wait until it is gone."""
     _ask(place, holder)
+    wait_for_end(place, holder)
+
+
+def wait_for_end(place: Place, holder: Holder) -> None:
     until = time.monotonic() + PATIENCE
     while find_holder(place) is not None:
         if time.monotonic() > until:

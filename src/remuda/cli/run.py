@@ -1,6 +1,7 @@
 """From an idea to commits, in one go."""
 
 import json
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -9,7 +10,7 @@ from typing import Any
 
 import click
 
-from remuda.cli.down import stop
+from remuda.cli.down import stop, wait_for_end
 from remuda.cli.project import agent_path, read, write
 from remuda.cli.run_report import Report, report_of, report_text
 from remuda.cli.run_watch import Progress
@@ -173,10 +174,18 @@ def _from_file(place: Place, wishes: Wishes, known: set[str]) -> list[str]:
 
 
 def _interrupted(place: Place, ours: bool) -> None:
-    """Once is a pause. Twice is impatience: we leave, and say what goes on without us."""
+    """Once is a pause. Twice is impatience: we leave, and say what goes on without us. So a runtime of our own is told
+    before anything else, in a way that needs no answer."""
+    holder = find_holder(place) if ours else None
+    if holder is not None:
+        with suppress(ProcessLookupError):
+            os.kill(holder.pid, signal.SIGTERM)
     try:
         _say("pausing; again, and this ends without waiting for it")
-        _stop_ours(place) if ours else _pause(place)
+        if holder is not None:
+            wait_for_end(place, holder)
+        elif not ours:
+            _pause(place)
         _say("paused; `remuda run` goes on with it")
     except KeyboardInterrupt:
         if ours:

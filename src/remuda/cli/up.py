@@ -1,5 +1,6 @@
 """Start the runtime."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -31,8 +32,11 @@ def up(detach: bool) -> None:
     if detach:
         out(f"remuda is up for {place.root} (process {start(place)}); `remuda down` stops it")
         return
+    gc.disable()  # see entry.py
     from remuda.cli.foreground import run  # the whole runtime: not for the one that only starts another process
 
+    gc.freeze()
+    gc.enable()
     run(place)
 
 

@@ -1,6 +1,14 @@
 """Options for all tests."""
 
+import os
+import sys
+
 import pytest
+
+# The tests start hundreds of interpreters. Where the environment forbids them to keep what they compiled, each would
+# compile all of us anew, which takes as long as everything else that a start does.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,8 +1,8 @@
-"""Stand-ins that the tests share, and how they wait: for a condition, with a bound, never for a length of time."""
+"""Stand-ins that the tests share."""
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from remuda.domain.due import Debtors
@@ -25,12 +25,6 @@ def run(story: Coroutine[Any, Any, T]) -> T:
 async def within(waited_for: Awaitable[T]) -> T:
     async with asyncio.timeout(BOUND):
         return await waited_for
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(BOUND):
-        while not condition():  # noqa: ASYNC110 - of anything, also of what another thread or process does
-            await asyncio.sleep(0)
 
 
 async def breathe(times: int = 50) -> None:

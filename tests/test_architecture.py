@@ -13,7 +13,8 @@ import pytest
 from remuda.domain.events import AgentEvent, Event
 from remuda.domain.lifecycle import PHASE, STATUS, Phase, Status
 from remuda.domain.task_events import TaskAdded, TaskEvent
-from remuda.runtime.config import TEMPLATE, RoleSettings, Settings, known_keys, load_settings
+from remuda.runtime.config import RoleSettings, Settings, known_keys, load_settings
+from remuda.runtime.template import TEMPLATE
 from remuda.store import codec
 
 ROOT = Path(__file__).parents[1]

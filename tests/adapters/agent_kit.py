@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -101,9 +101,3 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN):
-        while not condition():  # noqa: ASYNC110 - the condition may be the state of another process
-            await asyncio.sleep(0.005)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Recorder, Undecided, alive, allow_all, launch_in, until
+from adapters.agent_kit import WITHIN, Recorder, Undecided, alive, allow_all, launch_in
 from adapters.puppet import DONE, OPENED, puppet
 from remuda.agents import Answered, Asked, McpServer, Text, ToolCall, TurnResult, Wire
 from remuda.agents.acp import AcpSession, open_session
@@ -16,6 +16,7 @@ from remuda.agents.quirks import PLAIN, Quirks
 from remuda.domain.errors import AgentFault, Conflict
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
+from waiting import until
 
 
 def update(**fields: object) -> dict[str, object]:

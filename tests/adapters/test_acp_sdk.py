@@ -13,10 +13,11 @@ import acp
 import pytest
 from acp.schema import AgentMessageChunk, RequestPermissionResponse, ToolCallProgress, ToolCallStart, UsageUpdate
 
-from adapters.agent_kit import WITHIN, Recorder, allow_all, launch_in, scripted_options, steps, until
+from adapters.agent_kit import WITHIN, Recorder, allow_all, launch_in, scripted_options, steps
 from remuda.agents.acp import AcpSession, open_session
 from remuda.agents.catalog import CATALOG, command
 from remuda.domain.state import Outcome, Usage
+from waiting import until
 
 PARROT = (sys.executable, str(Path(__file__).parent / "sdk_agent.py"))
 

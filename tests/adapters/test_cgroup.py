@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Recorder, alive, fresh_mark, launch_in, until
+from adapters.agent_kit import WITHIN, Recorder, alive, fresh_mark, launch_in
 from remuda.agents import Ended, cgroup
 from remuda.agents.cgroup import Leaf
 from remuda.agents.process import Child, sweep
 from remuda.domain.errors import EffectFailed
+from waiting import until
 
 HERE = cgroup.why_not()
 needs_cgroup = pytest.mark.skipif(bool(HERE), reason=f"NO CGROUP, THE FIRST RUNG IS UNTESTED: {HERE}")

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Recorder, Undecided, alive, allow_all, launch_in, until
+from adapters.agent_kit import WITHIN, Recorder, Undecided, alive, allow_all, launch_in
 from adapters.stand_in import stand_in
 from remuda.agents import Answered, Asked, Launch, McpServer, Text, TurnResult
 from remuda.agents.claude import ClaudeSession, command, open_session
 from remuda.domain.errors import AgentFault, Conflict, Invalid
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
+from waiting import until
 
 CLAUDE = ("claude",)
 READY = {"type": "control_response", "response": {"subtype": "success", "request_id": "1"}}

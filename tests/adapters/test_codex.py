@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Recorder, Undecided, alive, allow_all, launch_in, until
+from adapters.agent_kit import WITHIN, Recorder, Undecided, alive, allow_all, launch_in
 from adapters.stand_in import stand_in
 from remuda.agents import Answered, Asked, Launch, McpServer, TurnResult
 from remuda.agents.codex import command, open_session, thread
 from remuda.domain.errors import AgentFault, Conflict, Invalid
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
+from waiting import until
 
 WELCOME = {"id": "asked", "result": {}}
 CODEX = ("codex",)

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from adapters.agent_kit import Undecided, allow_all, until
+from adapters.agent_kit import Undecided, allow_all
 from remuda.agents import Answered, Asked
 from remuda.agents.exchange import Awaited, Questions, whom_to_ask
 from remuda.domain.errors import AgentFault, Invalid
+from waiting import until
 
 
 def test_a_reply_goes_to_the_question_of_its_number() -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 import uvloop
 
-from adapters.agent_kit import alive, steps, until
+from adapters.agent_kit import alive, steps
 from remuda.agents import Ask, Launch, Listen, Session, catalog, orphans
 from remuda.agents.acp import open_session
 from remuda.agents.pipes import LINE_LIMIT
@@ -26,6 +26,7 @@ from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import make_place
 from remuda.runtime.runtime import Runtime
 from remuda.store.transcript import read_entries, session_path, wire_path
+from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

@@ -9,10 +9,11 @@ import pytest
 from adapters.git_kit import fsck
 from adapters.test_merge_queue import PASSES, files_of, merged, refused
 from adapters.work_kit import Shop
-from fakes import run, until
+from fakes import run
 from remuda.domain.task import Refusal
 from remuda.domain.task_commands import ReportMerged, ReportMergeRefused
 from remuda.git.queue import Batch
+from waiting import until
 
 
 @pytest.fixture

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from adapters.agent_kit import WITHIN, Recorder, alive, fresh_mark, launch_in, until
+from adapters.agent_kit import WITHIN, Recorder, alive, fresh_mark, launch_in
 from remuda.agents import Ended
 from remuda.agents.process import CANCEL, GRACE, LINE_LIMIT, TAIL, Child, environment, sweep
 from remuda.agents.strays import MARK, PATIENCE, marked
 from remuda.domain.errors import AgentFault, EffectFailed, Invalid, RemudaError
+from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

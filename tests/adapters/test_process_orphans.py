@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import Recorder, alive, fresh_mark, launch_in, until
+from adapters.agent_kit import Recorder, alive, fresh_mark, launch_in
 from remuda.agents import orphans
 from remuda.agents.ladder import rungs
 from remuda.agents.process import Child
+from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a child subreaper is Linux's")
 

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 import uvloop
 
-from adapters.agent_kit import WITHIN, Recorder, fresh_mark, launch_in, until
+from adapters.agent_kit import WITHIN, Recorder, fresh_mark, launch_in
 from remuda.agents import Update
 from remuda.agents.clearing import clear
 from remuda.agents.pipes import SLICE
 from remuda.agents.process import STDIN_LIMIT, Child, sweep
 from remuda.agents.strays import MARK
 from remuda.domain.errors import AgentFault, RemudaError
+from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

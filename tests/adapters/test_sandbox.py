@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import Recorder, alive, fresh_mark, launch_in, until
+from adapters.agent_kit import Recorder, alive, fresh_mark, launch_in
 from remuda.agents.process import Child
 from remuda.agents.sandbox import sandboxed, why_not
+from waiting import until
 
 HERE = why_not()
 needs_bwrap = pytest.mark.skipif(bool(HERE), reason=f"NO SANDBOX, IT IS UNTESTED: {HERE} (`make sandbox` may help)")

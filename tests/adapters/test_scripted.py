@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Recorder, alive, scripted, scripted_options, steps, until
+from adapters.agent_kit import WITHIN, Recorder, alive, scripted, scripted_options, steps
 from remuda.agents import TurnResult
 from remuda.agents.catalog import CATALOG, command
 from remuda.agents.scripted.playbook import STEPS, BadPlaybook, check
 from remuda.domain.errors import AgentFault
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
+from waiting import until
 
 
 def play(folder: Path, *prompts: str, heard: Recorder | None = None, **fields: object) -> list[TurnResult]:

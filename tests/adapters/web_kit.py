@@ -13,6 +13,7 @@ from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import Place, make_place
 from remuda.runtime.runtime import Runtime
 from remuda.web.serve import serve
+from waiting import until_shown
 
 WITHIN = 20.0
 
@@ -65,14 +66,7 @@ class Site(NamedTuple):
             writer.close()
 
     async def until(self, check: Callable[[], bool]) -> None:
-        """Wait for something to become true; looks after each event."""
-
-        async def wait() -> None:
-            while not check():
-                await self.runtime.store.past(self.runtime.loop.shown.seq)
-                await asyncio.sleep(0)  # what is on the disk is shown a moment later
-
-        await asyncio.wait_for(wait(), WITHIN)
+        await until_shown(self.runtime, check)
 
     async def idle(self, name: str, turns: int) -> None:
         """Wait until an agent has ended so many turns."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Recorder, alive, allow_all, fresh_mark, launch_in, scripted_options, steps, until
+from adapters.agent_kit import WITHIN, Recorder, alive, allow_all, fresh_mark, launch_in, scripted_options, steps
 from live.native_kit import NATIVE, script
 from remuda.agents import Launch, Session, Text, TurnResult, Wire
 from remuda.agents.catalog import backend
@@ -22,6 +22,7 @@ from remuda.agents.strays import marked
 from remuda.domain.errors import AgentFault
 from remuda.domain.state import Outcome
 from remuda.scripted_model import ScriptedModel
+from waiting import until
 
 OF_THE_MODEL = {
     "speak": script({"say": "Good morning to you."}),

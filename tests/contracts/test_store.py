@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.stories import fold, story
-from fakes import breathe, run, until, within
+from fakes import breathe, run, within
 from remuda.domain.errors import Conflict
 from remuda.domain.events import Event, MessageQueued, Recorded, RuntimeStopped
 from remuda.domain.state import Message, Sender, State
@@ -19,6 +19,7 @@ from remuda.store.codec import decode_event, decode_state, encode_event, encode_
 from remuda.store.memory import MemoryStore
 from remuda.store.sqlite import SqliteStore
 from shapes import values
+from waiting import until
 
 KINDS = get_args(Event)
 

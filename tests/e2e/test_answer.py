@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from e2e.cli_kit import Project, repository
-from e2e.test_kill import REMUDA, until
+from e2e.test_kill import REMUDA
 from e2e.test_kill import Project as Killable
 from remuda.agents.process import sweep
 from remuda.domain.events import AnswerGiven, Event, QuestionAnswered, QuestionAsked, TurnEnded, TurnStarted
 from remuda.domain.lifecycle import Status
 from remuda.runtime.place import Place
+from waiting import until_true
 
 SETTINGS = '[roles.worker]\nask = ["bash"]\n'
 
@@ -42,10 +43,11 @@ def asked(project: Project, count: int = 1) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
 
     def all_there() -> bool:
-        found[:] = project("answer", "--json").json["questions"]
+        found[:] = project.ask("/v1/questions")["questions"]
         return len(found) == count
 
-    until(all_there)
+    until_true(all_there)
+    assert project("answer", "--json").json["questions"] == found
     return found
 
 
@@ -123,7 +125,7 @@ def begin(project: Killable, *steps: object) -> str:
     project.start()
     assert project.post("/v1/agents", "spawn", {"role": "worker", "name": "ada"})
     assert project.post("/v1/agents/ada/messages", "m1", {"text": wish("make", *steps)})
-    until(lambda: bool(events(project, QuestionAsked)))
+    until_true(lambda: bool(events(project, QuestionAsked)))
     (first,) = events(project, QuestionAsked)
     return str(first.question.id)
 
@@ -152,7 +154,7 @@ def test_an_open_question_outlives_a_hard_kill_and_its_answer_serves_the_next_se
     assert killable.state.agents["ada"].questions[0].allow is None
     answer(killable, question)  # no session of it lives
     assert killable.post("/v1/agents/ada/resume", "resume", {})
-    until(killable.at_rest, 60)
+    until_true(killable.at_rest, 60)
     assert len(events(killable, QuestionAnswered)) == 1
     assert [event.question.allow for event in events(killable, QuestionAsked)] == [None, True]
     assert len(events(killable, AnswerGiven)) == 1
@@ -163,10 +165,10 @@ def test_an_answer_that_was_given_before_a_hard_kill_is_given_again_and_nobody_i
     once = "test -e once || { touch once; exec sleep 600; }"
     question = begin(killable, {"run": ["sh", "-c", once]})
     answer(killable, question)
-    until(lambda: (killable.place.root / "once").exists())
+    until_true(lambda: (killable.place.root / "once").exists())
     killable.kill()
     killable.start()
-    until(killable.at_rest, 60)
+    until_true(killable.at_rest, 60)
     check_asked_of_a_person_once(killable)
     assert [event.epoch for event in events(killable, AnswerGiven)] == [1, 2]
     assert len(events(killable, TurnStarted)) == 2

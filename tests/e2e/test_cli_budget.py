@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from e2e.cli_kit import Project, repository
-from e2e.test_kill import until
+from waiting import until_true
 
 
 @pytest.fixture(scope="module")
@@ -87,16 +87,16 @@ def test_one_that_tells_of_its_calls_is_cut_off_by_the_one_that_passes_the_limit
     shown: dict[str, Any] = {}
 
     def is_(status: str) -> bool:
-        shown.update(json.loads(project.ok("show", name, "--json"))["agent"])
+        shown.update(project.seen(name))
         return bool(shown["status"] == status)
 
-    until(lambda: is_("paused"))
+    until_true(lambda: is_("paused"))
     assert "the budget of" in shown["why"]
     assert budget(project, f"agent:{name}", "tokens")["remaining"] == -500
-    until(lambda: "was stopped (budget)" in project.ok("logs", parent))
+    until_true(lambda: "was stopped (budget)" in project.ok("logs", parent))
     project("resume", name).fails(3, "cannot go on", "remuda budget grant")
     project.ok("budget", "grant", name, "--tokens", "9k")
-    until(lambda: is_("working"))
+    until_true(lambda: is_("working"))
     events = project.ok("events")
     assert "trigger_fired" in events
     assert "budget_warned" in events
@@ -109,7 +109,7 @@ def test_agents_give_of_their_own_to_their_children_and_to_nobody_else(project: 
     for target in (other, name):
         script = json.dumps(run).replace("OTHER", target)
         project.ok("send", name, f"playbook: {script}")
-    until(lambda: project.ok("logs", name).count("may change the budgets of agents that it has spawned") == 2)
+    until_true(lambda: project.ok("logs", name).count("may change the budgets of agents that it has spawned") == 2)
 
 
 def test_the_page_of_the_settings_says_what_is_wrong_with_a_budget(tmp_path: Path) -> None:

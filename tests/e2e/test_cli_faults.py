@@ -18,8 +18,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     with running(tmp_path_factory.mktemp("faults")) as project:
         project.ok("spawn", "--name", "ada", "--hold")
         project.ok("spawn", "--name", "dead")
-        while project.agent("dead")["agent"]["status"] != "ready":
-            pass
+        project.until_idle("dead", 0)
         project.ok("retire", "dead")
         yield project
 

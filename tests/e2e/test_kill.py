@@ -4,8 +4,6 @@ import json
 import random
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from remuda.domain.state import Metrics, State
 from remuda.runtime.place import Place
 from remuda.store.file import open_log
 from remuda.store.sqlite import read_records, restore
+from waiting import until_true
 
 KILLS = 50
 AGENTS = ("ada", "ben", "cy")
@@ -35,14 +34,6 @@ WORK = json.dumps(
         {"say": "I am done.\n"},
     ]
 )
-
-
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    tick = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, f"still not so after {seconds:.0f} s"
-        tick.wait(0.002)
 
 
 @dataclass
@@ -67,7 +58,7 @@ class Project:
         output = (self.place.root / "runtime.txt").open("ab")
         with output:
             self.runtime = subprocess.Popen([*REMUDA, "up"], cwd=self.place.root, stdout=output, stderr=output)
-        until(lambda: self._answers() and self.starts() > before)
+        until_true(lambda: self._answers() and self.starts() > before)
 
     def starts(self) -> int:
         if self.place.database.exists():
@@ -133,13 +124,13 @@ def test_fifty_hard_kills_in_the_middle_of_work_lose_nothing_and_double_nothing(
             sent[order] = chance.choice(AGENTS)
             if not project.post(f"/v1/agents/{sent[order]}/messages", order, {"text": f"{order}\nplaybook: {WORK}"}):
                 unanswered.append(order)
-        until(project.grown_by(chance.randrange(1, 25)))
+        until_true(project.grown_by(chance.randrange(1, 25)))
         project.kill()
         project.start()
         for order in list(unanswered):
             assert project.post(f"/v1/agents/{sent[order]}/messages", order, {"text": f"{order}\nplaybook: {WORK}"})
             unanswered.remove(order)
-    until(project.at_rest, 60)
+    until_true(project.at_rest, 60)
     down = subprocess.run([*REMUDA, "down"], cwd=project.place.root, check=False, capture_output=True, text=True)
     assert down.returncode == 0, down.stderr
     project.read()

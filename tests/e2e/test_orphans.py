@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from e2e.test_kill import REMUDA, Project, until
+from e2e.test_kill import REMUDA, Project
 from remuda.agents import cgroup
 from remuda.agents.orphans import state_of
 from remuda.agents.process import sweep
 from remuda.agents.strays import marked
 from remuda.runtime.place import Place
+from waiting import until_true
 
 KILLS = 20
 AGENTS = ("ada", "ben")
@@ -62,7 +63,7 @@ def test_twenty_hard_kills_of_the_runtime_leave_no_process_of_an_earlier_life(pr
         assert project.post(f"/v1/agents/{name}/messages", f"work-{name}", {"text": work(name)})
     expected = len(AGENTS) * (2 if cgroup.why_not() else 3)
     for _ in range(KILLS):
-        until(lambda: len(written(project)) == expected)
+        until_true(lambda: len(written(project)) == expected)
         before = [born(pid) for pid in take(project)]
         assert len(set(before)) == expected
         marks = {mark for _, mark in of_project(project)}
@@ -72,7 +73,7 @@ def test_twenty_hard_kills_of_the_runtime_leave_no_process_of_an_earlier_life(pr
         assert [pid for pid, at in before if born(pid) == (pid, at)] == []
         assert marks.isdisjoint(mark for _, mark in of_project(project))
         assert not marks.intersection(cgroups(project))
-        until(lambda: zombies_of(project) == [])
+        until_true(lambda: zombies_of(project) == [])
     down = subprocess.run([*REMUDA, "down"], cwd=project.place.root, check=False, capture_output=True, text=True)
     assert down.returncode == 0, down.stderr
     assert (of_project(project), cgroups(project)) == ([], set())

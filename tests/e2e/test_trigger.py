@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from e2e.cli_kit import Project, repository
-from e2e.test_kill import until
 from remuda.agents.process import sweep
 from remuda.agents.strays import marked
 from remuda.runtime.place import Place
+from waiting import until_true
 
 CIRCLES = [{"loop": {"times": 200, "do": [{"run": ["cat", "nowhere.txt"]}]}}, {"hang": True}]
 WITH_A_CHILD = [{"spawn": ["sleep", "300"]}, *CIRCLES]
@@ -32,12 +32,12 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def status(project: Project, name: str) -> str:
-    return str(project.agent(name)["agent"]["status"])
+    return str(project.seen(name)["status"])
 
 
 def stopped(project: Project, name: str, steps: object = CIRCLES) -> None:
     project.ok("spawn", "--name", name, "-m", playbook(steps))
-    until(lambda: status(project, name) == "paused", 60)
+    until_true(lambda: status(project, name) == "paused", 60)
 
 
 def events(project: Project, *types: str) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def test_an_agent_that_goes_in_circles_is_nudged_stopped_reaped_with_all_its_pro
     project("body", "show", "ada").fails(3, "only the dead")
     project.ok("verdict", "ada", "reap", "--why", "it never ends")
     assert status(project, "ada") == "reaped"
-    until(lambda: not [mark for _, mark in marked() if mark.startswith(f"{Place(tmp_path).mark}/")])
+    until_true(lambda: not [mark for _, mark in marked() if mark.startswith(f"{Place(tmp_path).mark}/")])
     project("verdict", "ada", "continue").fails(3, "too late")
     assert "ada" not in project.ok("ps")
     assert "reaped" in project.ok("ps", "--all")
@@ -85,8 +85,8 @@ def test_the_dead_stay_until_they_are_buried_and_then_their_transcripts_go(proje
     assert project.ok("bury", "--older-than", "1d") == "nobody has been dead for so long\n"
     project("bury", "--older-than", "soon").fails(2, "no length of time")
     assert folder.is_dir()
-    until(lambda: project("body", "bury", "ada").code == 0)
-    until(lambda: not folder.exists())
+    until_true(lambda: project("body", "bury", "ada").code == 0)
+    until_true(lambda: not folder.exists())
     assert "ada" not in project.ok("ps", "--all")
     project("body", "bury", "ada").fails(3, "buried already")
     project("spawn", "--name", "ada").fails(3, "never used twice")
@@ -125,7 +125,7 @@ def test_a_verdict_that_is_awaited_outlives_a_stop_and_the_policy_is_kept(tmp_pa
         project.ok("down")
         assert "a drill" in project.ok("loops")  # also without a runtime
         project.ok("up", "-d")
-        until(lambda: status(project, "ada") == "reaped")
+        until_true(lambda: status(project, "ada") == "reaped")
         project.ok("down")
         shown = json.loads(project.ok("body", "show", "ada", "--json"))
         assert shown["verdict"] == "reap by remuda: user did not answer in time"

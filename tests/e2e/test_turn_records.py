@@ -3,23 +3,12 @@
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from e2e.cli_kit import WITHIN, Project, repository, running
+from e2e.cli_kit import Project, repository, running
 from records.kit import git
-
-
-def until(what: Callable[[], Any], meant: str) -> Any:
-    end = time.monotonic() + WITHIN
-    while time.monotonic() < end:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"{meant} did not come to be")
+from waiting import until_true
 
 
 def turns(project: Project) -> list[dict[str, Any]]:
@@ -32,7 +21,7 @@ def ended(project: Project, count: int) -> list[dict[str, Any]]:
         rows = [each for each in turns(project) if each["status"] not in ("under way", "incomplete")]
         return rows if len(rows) >= count else None
 
-    return list(until(look, f"{count} turns on record"))
+    return list(until_true(look))
 
 
 def say(*steps: dict[str, object]) -> str:
@@ -68,10 +57,10 @@ def test_a_turn_that_the_runtime_died_in_is_closed_as_lost_by_the_next_one(tmp_p
         project.ok(
             "spawn", "worker", "--message", say({"write": {"path": "half.txt", "text": "half\n"}}, {"hang": True})
         )
-        until(lambda: (project.root / "half.txt").exists(), "the work")
+        until_true(lambda: (project.root / "half.txt").exists())
         pid = json.loads((project.root / ".remuda/lock").read_text())["pid"]
         os.kill(pid, signal.SIGKILL)
-        until(lambda: not Path(f"/proc/{pid}").exists(), "its death")
+        until_true(lambda: not Path(f"/proc/{pid}").exists())
         project.ok("up", "-d")
         lost = next(each for each in ended(project, 1) if each["turn"] == 1)
         assert lost["status"] == "lost"
@@ -87,7 +76,7 @@ def test_a_turn_that_is_stopped_is_recorded_as_interrupted(tmp_path: Path) -> No
         project.ok(
             "spawn", "worker", "--message", say({"write": {"path": "half.txt", "text": "half\n"}}, {"hang": True})
         )
-        until(lambda: (project.root / "half.txt").exists(), "the work")
+        until_true(lambda: (project.root / "half.txt").exists())
         project.ok("stop", "worker-1")
         assert [each["status"] for each in ended(project, 1)] == ["interrupted"]
 

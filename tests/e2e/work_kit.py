@@ -1,6 +1,5 @@
 """A whole project at work: a real repository, the runtime with its tools, agents, and a log to ask afterwards."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from remuda.domain.task import NewTask, Task
 from remuda.domain.task_commands import AddTasks
 from remuda.runtime.runtime import Runtime
 from remuda.whole import open_project
+from waiting import until_shown
 
 E = TypeVar("E")
 
@@ -33,10 +33,7 @@ class Site:
         await self.runtime.submit(AddTasks(new))
 
     async def until(self, check: Callable[[], bool], within: float) -> None:
-        async with asyncio.timeout(within):
-            while not check():
-                await self.runtime.store.past(self.runtime.loop.shown.seq)
-                await asyncio.sleep(0)  # what is on the disk is shown a moment later
+        await until_shown(self.runtime, check, within)
 
     async def until_finished(self, within: float) -> None:
         """All tasks are, and nothing is owed to them any more. One that is blocked ends the wait, and the test."""

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import subprocess
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import make_place
 from remuda.runtime.runtime import Runtime
 from remuda.scripted_model import ScriptedModel
+from waiting import until
 
 REAL = "the-real-key-of-the-user"
 MODELS: Mapping[str, str] = {
@@ -61,10 +62,5 @@ class Place:
             yield runtime
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - of what other processes do; the story is bounded
-        await asyncio.sleep(0.02)
-
-
 async def until_paused(runtime: Runtime, *names: str) -> None:
-    await until(lambda: all(runtime.agent(name).status is Status.PAUSED for name in names))
+    await until(lambda: all(runtime.agent(name).status is Status.PAUSED for name in names), WITHIN)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from adapters.agent_kit import Recorder, until
+from adapters.agent_kit import Recorder
 from live.kit import WITHIN, Stage, script
 from live.native_kit import NOT_TESTED, find_cli
 from remuda.agents import McpServer
@@ -25,6 +25,7 @@ from remuda.gateway.config import state_folder
 from remuda.gateway.writing import add_servers
 from remuda.runtime.tool_servers import ServerSettings
 from remuda.scripted_model import ScriptedModel
+from waiting import until
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(330)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import Recorder, until
+from adapters.agent_kit import Recorder
 from live.http_tools import TOKEN, http_tools
 from live.kit import NAMES, PINGER, WITHIN, Stage, counted, script, told
 from remuda.agents import Answered, Asked, McpServer, Session
@@ -16,6 +16,7 @@ from remuda.agents.catalog import CATALOG
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
 from remuda.scripted_model import ScriptedModel
+from waiting import until
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(330)]
 

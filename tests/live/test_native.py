@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import WITHIN, Undecided, until
+from adapters.agent_kit import WITHIN, Undecided
 from live.native_kit import NATIVE, Stage, Story, script, stage
 from remuda.agents import Answered, Asked, Hook, McpServer, Retry, TurnResult
 from remuda.agents.codex import CodexSession
 from remuda.agents.strays import marked
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
+from waiting import until
 
 pytestmark = pytest.mark.live
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.agent_kit import Recorder, until
+from adapters.agent_kit import Recorder
 from live.kit import WITHIN, Stage, script
 from live.native_kit import find_cli
 from remuda.agents import Retry, Session
@@ -15,6 +15,7 @@ from remuda.agents.catalog import CATALOG
 from remuda.domain.failure import Failure
 from remuda.domain.state import Outcome
 from remuda.scripted_model import ScriptedModel
+from waiting import until
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(330)]
 

@@ -4,8 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from remuda.cli.hooks import with_hooks, without_hooks
 from remuda.records.hooked import EVENTS
 from remuda.records.journal import open_turns
 from remuda.records.repository import find_repository
+from waiting import until_true
 
 HOOK = Path(__file__).parents[2] / "src/remuda/cli/hook.py"
 REMUDA = (sys.executable, "-m", "remuda.cli.entry")
@@ -46,15 +45,8 @@ def remuda(top: Path, *arguments: str, **env: str) -> str:
     return done.stdout
 
 
-def until(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + WITHIN
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def finished(top: Path) -> None:
-    until(lambda: not open_turns(find_repository(str(top))))
+    until_true(lambda: not open_turns(find_repository(str(top))))
 
 
 def test_a_turn_by_hooks_is_silent_and_whole(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes import Clock, HeldStore, Owed, breathe, run, until, within
+from fakes import Clock, HeldStore, Owed, breathe, run, within
 from remuda.domain.commands import Command, PauseAgent, ReapAgent, SendMessage, SpawnAgent, StartRuntime
 from remuda.domain.errors import Conflict, Refused, RemudaError, StoreFailed, UnknownAgent
 from remuda.domain.events import AgentSpawned, Event, MessageQueued, StatusChanged
@@ -19,6 +19,7 @@ from remuda.store import Store
 from remuda.store.memory import MemoryStore
 from remuda.store.sqlite import SqliteStore
 from remuda.watch.obituary import obituary
+from waiting import until
 
 FULL = StoreFailed("the disk is full")
 

@@ -1,6 +1,5 @@
 """What the tests of the tools share: a project that is up with its tools, and agents that call them."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from remuda.runtime.place import make_place
 from remuda.runtime.runtime import Runtime
 from remuda.store import follow
 from remuda.tools_server.serve import serve_tools
+from waiting import until_shown
 
 WITHIN = 30.0
 
@@ -39,12 +39,7 @@ class House(NamedTuple):
         return "\n".join(lines[start:]).split(f"{tool}: ", 1)[1]
 
     async def until(self, check: Callable[[], bool]) -> None:
-        async def wait() -> None:
-            while not check():
-                await self.runtime.store.past(self.runtime.loop.shown.seq)
-                await asyncio.sleep(0)  # what is on the disk is shown a moment later
-
-        await asyncio.wait_for(wait(), WITHIN)
+        await until_shown(self.runtime, check)
 
     async def events(self) -> list[Recorded]:
         return list(await self.runtime.store.read(0, 100_000))

@@ -14,9 +14,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from adapters.agent_kit import Recorder, until
+from adapters.agent_kit import Recorder
 from live.native_kit import NATIVE, Stage, script, stage
 from remuda.agents import Answered, Asked, Wire
+from waiting import until
 
 HERE = Path(__file__).parent
 

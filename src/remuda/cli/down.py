@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from contextlib import suppress
 
 import click
 
@@ -31,6 +32,10 @@ def down() -> None:
 def stop(place: Place, holder: Holder) -> None:
     """Ask it to, and wait until it is gone."""
     _ask(place, holder)
+    wait_for_end(place, holder)
+
+
+def wait_for_end(place: Place, holder: Holder) -> None:
     until = time.monotonic() + PATIENCE
     while find_holder(place) is not None:
         if time.monotonic() > until:
@@ -48,4 +53,5 @@ def _ask(place: Place, holder: Holder) -> None:
     except (NotUp, Broken, TimeoutError) as error:
         if not holder.pid or holder.host != os.uname().nodename:
             raise EffectFailed(f"the runtime is held by a process that cannot be asked ({holder})") from error
-        os.kill(holder.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):  # it has gone by itself
+            os.kill(holder.pid, signal.SIGTERM)

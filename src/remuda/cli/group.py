@@ -1,5 +1,6 @@
 """The commands, by name. Each is imported when it is used."""
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -56,6 +57,8 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"remuda.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
+        gc.freeze()  # see entry.py
+        gc.enable()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -8,8 +8,8 @@ import click
 
 from remuda.cli.say import note, out
 from remuda.domain.errors import Invalid, RemudaError, StoreFailed
-from remuda.runtime.config import TEMPLATE
 from remuda.runtime.place import Place, find_place, make_place
+from remuda.runtime.template import TEMPLATE
 
 
 @click.command()

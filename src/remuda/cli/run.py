@@ -1,13 +1,16 @@
 """From an idea to commits, in one go."""
 
 import json
+import os
 import signal
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from remuda.cli.down import stop
+from remuda.cli.down import stop, wait_for_end
 from remuda.cli.project import agent_path, read, write
 from remuda.cli.run_report import Report, report_of, report_text
 from remuda.cli.run_watch import Progress
@@ -16,12 +19,14 @@ from remuda.cli.task_files import form_of
 from remuda.cli.up import place_here, start
 from remuda.cli.words import from_file, text_of
 from remuda.domain.errors import Invalid, RemudaError
+from remuda.domain.lifecycle import FINISHED
 from remuda.domain.task_decide import LONGEST_TITLE
 from remuda.runtime.config import load_settings
 from remuda.runtime.place import Place, find_holder
 from remuda.views.task_files import parse
 
 INTERRUPTED = 130
+COORDINATES = "coordinator-of-"  # and the epic: so a later run knows the one that an earlier one has hired
 PAUSED = "the run was interrupted"
 
 COORDINATE = """\
@@ -70,22 +75,23 @@ def run(review: bool | None, as_json: bool, **given: Any) -> None:
     wishes = Wishes(reviewed=reviewed, **given)
     if wishes.reviewed and wishes.workers < 2:
         raise Invalid("nobody reviews their own work: take --workers 2 or more, or say --no-review")
-    ours = find_holder(place) is None
-    if ours:
-        start(place)
     for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal is a pause too
         signal.signal(number, signal.default_int_handler)
+    ours = find_holder(place) is None
     try:
+        if ours:
+            start(place)
         report = _run(place, wishes, quiet=as_json)
+        out_json(report.as_json()) if as_json else out(report_text(report))
+        if ours:
+            _stop_ours(place)
     except KeyboardInterrupt:
-        _pause(place, ours)
-        note("paused; `remuda run` goes on with it")
+        _interrupted(place, ours)
         raise SystemExit(INTERRUPTED) from None
-    finally:
-        holder = find_holder(place) if ours else None
-        if holder is not None:
-            stop(place, holder)
-    out_json(report.as_json()) if as_json else out(report_text(report))
+    except Exception:
+        if ours:
+            _stop_ours(place)
+        raise
     if not report.done:
         raise SystemExit(1)
 
@@ -101,14 +107,22 @@ def _run(place: Place, wishes: Wishes, *, quiet: bool) -> Report:
         write(place, "/v1/staff", {"workers": 0})
         raise
     _resume(place)
-    progress = Progress(place, scope, after=health["seq"], quiet=quiet)
+    progress = Progress(place, scope, {f"{COORDINATES}{each}" for each in scope}, after=health["seq"], quiet=quiet)
     progress.follow()
     write(place, "/v1/staff", {"workers": 0})
     report = report_of(place, progress)
-    for each in _agents(place):
-        if each["name"] not in before and each["phase"] == "idle":
-            write(place, agent_path(each["name"], "retire"), {"why": "the run is over"})
+    _let_go(place, before, report)
     return report
+
+
+def _let_go(place: Place, before: set[str], report: Report) -> None:
+    """The workers that came with this run, and whoever coordinated what is done now: while one lives, nobody else
+    gives work out."""
+    finished = {f"{COORDINATES}{each['task']['id']}" for each in report.tasks if each["task"]["status"] in FINISHED}
+    for each in _agents(place):
+        name = each["name"]
+        if name in finished or (name not in before and each["phase"] == "idle"):
+            write(place, agent_path(name, "retire"), {"why": "the run is over"})
 
 
 def _agents(place: Place) -> list[dict[str, Any]]:
@@ -139,7 +153,8 @@ def _tasks_for(place: Place, wishes: Wishes) -> list[str]:
     added: list[str] = write(place, "/v1/tasks", {"tasks": [{"kind": kind, "brief": brief}]})["added"]
     if wishes.coordinator:
         message = COORDINATE.format(epic=added[0], idea=idea)
-        write(place, "/v1/agents", {"role": "coordinator", "backend": wishes.coordinator, "message": message})
+        agent = {"role": "coordinator", "name": f"{COORDINATES}{added[0]}", "backend": wishes.coordinator}
+        write(place, "/v1/agents", {**agent, "message": message})
     return added
 
 
@@ -158,13 +173,50 @@ def _from_file(place: Place, wishes: Wishes, known: set[str]) -> list[str]:
 # --- now and later ---
 
 
-def _pause(place: Place, ours: bool) -> None:
-    """A runtime of our own is stopped, which loses nothing. In one that others use, only the workers are paused."""
-    if ours or find_holder(place) is None:
+def _interrupted(place: Place, ours: bool) -> None:
+    """Once is a pause. Twice is impatience: we leave, and say what goes on without us. So a runtime of our own is told
+    before anything else, in a way that needs no answer."""
+    holder = find_holder(place) if ours else None
+    if holder is not None:
+        with suppress(ProcessLookupError):
+            os.kill(holder.pid, signal.SIGTERM)
+    try:
+        _say("pausing; again, and this ends without waiting for it")
+        if holder is not None:
+            wait_for_end(place, holder)
+        elif not ours:
+            _pause(place)
+        _say("paused; `remuda run` goes on with it")
+    except KeyboardInterrupt:
+        if ours:
+            _say("the runtime is stopping by itself; `remuda run` goes on with it")
+        else:
+            _say("some may still be at work; `remuda ps` shows them, `remuda down` stops them all")
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):  # the terminal may be gone, which may be why
+        if sys.stderr.isatty():
+            click.echo(err=True)  # after the ^C that stands there
+        note(text)
+
+
+def _stop_ours(place: Place) -> None:
+    """Nothing is lost by it."""
+    holder = find_holder(place)
+    if holder is not None:
+        stop(place, holder)
+
+
+def _pause(place: Place) -> None:
+    """In a runtime that others use, only those are paused who work for us: the workers, and whoever a run has hired to
+    coordinate."""
+    if find_holder(place) is None:
         return
     write(place, "/v1/staff", {"workers": 0})
     for each in _agents(place):
-        if each["phase"] and each["status"] in ("ready", "working"):
+        of_ours = each["phase"] or each["name"].startswith(COORDINATES)
+        if of_ours and each["status"] in ("ready", "working"):
             write(place, agent_path(each["name"], "pause"), {"why": PAUSED})
 
 

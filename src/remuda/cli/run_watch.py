@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from remuda.cli.project import read
@@ -13,6 +13,7 @@ from remuda.views.text import first_line, moment, neutral
 
 LOOK_EVERY = 0.25  # seconds
 GRACE = 5.0  # seconds in which nothing moves before we say so
+LAST_WORDS = 60.0  # seconds that whoever coordinates has to say that all is done, when it is
 UNDER_WAY = ("preparing", "checking", "merging")
 
 # type of event -> what to say of it, with the event's own fields
@@ -45,10 +46,13 @@ BY_OK = {
 
 
 class Progress:
-    def __init__(self, place: Place, scope: list[str], *, after: int, quiet: bool) -> None:
+    def __init__(
+        self, place: Place, scope: list[str], coordinators: Iterable[str] = (), *, after: int, quiet: bool
+    ) -> None:
         self.stuck = False
         self._place = place
         self._scope = set(scope)
+        self._coordinators = set(coordinators)  # who have not said yet that all is done
         self._after = after
         self._quiet = quiet
         self._moved_at = time.monotonic()
@@ -62,9 +66,9 @@ class Progress:
     def _over(self) -> bool:
         told = self._tell()
         tasks = self.tasks()
-        if all(each["status"] in FINISHED for each in tasks):
-            return True
         now = time.monotonic()
+        if all(each["status"] in FINISHED for each in tasks):
+            return not self._at_it(self._coordinators) or now - self._moved_at > LAST_WORDS
         if told or self._moving(tasks):
             self._moved_at = now
         self.stuck = now - self._moved_at > GRACE
@@ -83,10 +87,14 @@ class Progress:
     def _moving(self, tasks: list[dict[str, Any]]) -> bool:
         if any(each["work"] in UNDER_WAY for each in tasks):
             return True
-        agents = json.loads(read(self._place, "/v1/agents"))["agents"]
+        return self._at_it()
+
+    def _at_it(self, names: Collection[str] | None = None) -> bool:
+        """Whether anybody, or one of these, has something to say or is about to be told something."""
         return any(
             each["status"] in ("starting", "working") or (each["status"] == "ready" and each["queue_count"])
-            for each in agents
+            for each in json.loads(read(self._place, "/v1/agents"))["agents"]
+            if names is None or each["name"] in names
         )
 
     def _tell(self) -> bool:
@@ -95,6 +103,8 @@ class Progress:
         moved: bool = page["next"] > self._after
         self._after = page["next"]
         for event in page["events"]:
+            if event["type"] == "completion_signalled":  # what it is told from here on it need not answer
+                self._coordinators.discard(event["agent"])
             for line in words(event) if not self._quiet else ():
                 out(line)
         return moved

@@ -1,10 +1,13 @@
 """Start the runtime."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -18,6 +21,7 @@ from remuda.runtime.place import Place, find_holder, make_place
 
 PATIENCE = 15.0  # seconds for a runtime in the background to answer
 LOOK_EVERY = 0.05
+LEAVING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command()
@@ -28,8 +32,11 @@ def up(detach: bool) -> None:
     if detach:
         out(f"remuda is up for {place.root} (process {start(place)}); `remuda down` stops it")
         return
+    gc.disable()  # see entry.py
     from remuda.cli.foreground import run  # the whole runtime: not for the one that only starts another process
 
+    gc.freeze()
+    gc.enable()
     run(place)
 
 
@@ -59,24 +66,47 @@ def start(place: Place) -> int:
     except OSError as error:
         raise StoreFailed(f"{place.log} cannot be written: {error.strerror}") from error
     begin = os.fstat(log).st_size
-    # -P: the project's own files must never be taken for Python modules.
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "remuda.cli.entry", "up"],
-        cwd=place.root,
-        env={**os.environ, "REMUDA_PROJECT": str(place.root)},
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-    )
+    with _held_back() as interrupted:
+        # -P: the project's own files must never be taken for Python modules.
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "remuda.cli.entry", "up"],
+            cwd=place.root,
+            env={**os.environ, "REMUDA_PROJECT": str(place.root)},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     os.close(log)
-    if _answers(place, child):
-        return child.pid
+    try:
+        if interrupted:
+            raise KeyboardInterrupt
+        if _answers(place, child):
+            return child.pid
+    except KeyboardInterrupt:  # whoever asked for it wants it no more
+        with suppress(ProcessLookupError):  # the same key may have ended it
+            os.killpg(child.pid, signal.SIGTERM)
+        raise
     code = child.poll()
     if code is None:
         os.killpg(child.pid, signal.SIGTERM)
         raise DidNotStart(f"the runtime did not answer within {PATIENCE:.0f} s{_tail(place, begin)}")
     raise DidNotStart(f"the runtime did not start{_tail(place, begin)}", code)
+
+
+@contextmanager
+def _held_back() -> Iterator[list[int]]:
+    """The signals of a person who wants to leave: in the middle of starting a process they would leave one behind that
+    nobody knows of."""
+    came: list[int] = []
+    ours = [each for each in LEAVING if signal.getsignal(each) is signal.default_int_handler]
+    for each in ours:
+        signal.signal(each, lambda number, _: came.append(number))
+    try:
+        yield came
+    finally:
+        for each in ours:
+            signal.signal(each, signal.default_int_handler)
 
 
 class DidNotStart(RemudaError):

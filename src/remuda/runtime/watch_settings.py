@@ -72,39 +72,6 @@ class WatchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Patience(said.seconds, course, said.restarts, said.restart_seconds)
 
 
-TEMPLATE = """\
-[watch]
-# idle = true             # agents whose work is done and verified expire (workers) or hibernate (other roles)
-
-[watch.spin]              # going in circles
-# enabled = true
-# nudge = 6.0             # points without progress until an agent is told; `remuda dev spin` tries others
-# fire = 14.0             # until it is stopped
-# nudge_rounds = 3        # of the same calls with the same outcome
-# fire_rounds = 6
-
-[watch.stall]
-# silences = 2            # sessions in a row that say and do nothing
-
-[watch.changeset]         # 0: never for that reason
-# failures = 3            # checks in a row that fail in the same way
-# conflicts = 3
-# files = 0               # that a task may change
-# outside = false         # whether it is wrong to change files outside the paths that a task names
-
-[watch.gang]
-# share = 0.5             # of those below an agent that were stopped
-# least = 3               # so many of them at any rate
-# tokens = 0              # that they may spend without an accepted change
-# same_files = 3          # of them whose work fails on the very same files
-
-[watch.verdict]           # what is to become of an agent that was stopped
-# seconds = 600.0         # to wait for one; then it is as roles.NAME.verdict says
-# restarts = 3            # then it is given up,
-# restart_seconds = 3600.0  # if they were in so short a time
-"""
-
-
 def check_watches(settings: WatchSettings) -> None:
     for key, fine, rule in _rules(settings):
         if not fine:

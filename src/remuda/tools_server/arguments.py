@@ -91,7 +91,9 @@ class Escalate(Arguments, frozen=True):
 
 
 class SpawnWorker(Arguments, frozen=True):
-    backend: Annotated[str, Meta(description="The program that runs it. Left out: the project's own.")] = ""
+    backend: Annotated[
+        str, Meta(description="The program that runs it. Left out: the one that was chosen for this work.")
+    ] = ""
     model: str = ""
     name: Annotated[str, Meta(description="Left out: the next free one.")] = ""
     instructions: Annotated[str, Meta(description="What it should always keep in mind.")] = ""

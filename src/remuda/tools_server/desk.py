@@ -91,7 +91,7 @@ class ToolsDesk:
         runtime, live = self._runtime, self._live
         shown = runtime.loop.shown
         speaker = Speaker(runtime.agent(live.agent), live.epoch, new_id())
-        act = row.act(speaker, wanted, Book(shown.agents, shown.tasks))
+        act = row.act(speaker, wanted, Book(shown.agents, shown.tasks, runtime.loop.state.staff))
         match act:
             case str():
                 return act

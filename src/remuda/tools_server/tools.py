@@ -16,7 +16,7 @@ from remuda.domain.errors import Refused
 from remuda.domain.events import AgentSpawned, Event
 from remuda.domain.lifecycle import DEAD
 from remuda.domain.state import Agent, Sender
-from remuda.domain.task import Brief, NewTask, Task
+from remuda.domain.task import Brief, NewTask, Staff, Task
 from remuda.domain.task_events import TaskAdded
 from remuda.domain.tools import Tool
 from remuda.records.facts import Decision
@@ -42,10 +42,11 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """What may be known: agents and tasks, as they are on the disk."""
+    """What may be known: agents and tasks, as they are on the disk, and who is wanted for the work."""
 
     agents: Mapping[str, Agent]
     tasks: Mapping[str, Task]
+    staff: Staff
 
 
 Say = Callable[[Sequence[Event]], str]
@@ -163,10 +164,12 @@ def _escalate(speaker: Speaker, said: arguments.Escalate, _: Book) -> Do:
 # --- for the coordinator ---
 
 
-def _spawn_worker(speaker: Speaker, said: arguments.SpawnWorker, _: Book) -> Do:
-    command = commands.SpawnAgent(
-        WORKER, said.backend, said.name, speaker.agent.name, said.model, instructions=said.instructions
-    )
+def _spawn_worker(speaker: Speaker, said: arguments.SpawnWorker, book: Book) -> Do:
+    """On what the run was told to use, where the coordinator says nothing: nobody tells it what that is."""
+    backend, model = said.backend, said.model
+    if not backend:
+        backend, model = book.staff.backend, model or book.staff.model
+    command = commands.SpawnAgent(WORKER, backend, said.name, speaker.agent.name, model, instructions=said.instructions)
     return Do((command,), lambda events: f"{_spawned(events)} is there and idle; {Tool.ASSIGN_TASK} gives it work.")
 
 

@@ -20,7 +20,8 @@ from remuda.domain.effects import StartSession
 from remuda.domain.events import BudgetReserved, SessionStarted, TriggerFired
 from remuda.domain.ledger import Account, Limits
 from remuda.domain.lifecycle import Status
-from remuda.meter import Seat
+from remuda.domain.state import Usage
+from remuda.meter import Estimate, Grant, Seat
 from remuda.meter.apis import APIS
 from remuda.meter.books import Books, price_of
 from remuda.meter.proxy import Meter
@@ -109,6 +110,29 @@ def test_a_call_that_waits_goes_through_when_more_is_granted(tmp_path: Path) -> 
                 first.cancel()
                 second.cancel()
                 await until(lambda: not runtime.loop.state.ledger.open)
+
+    run(story)
+
+
+def test_a_program_that_leaves_while_its_call_is_being_kept_holds_nothing(tmp_path: Path) -> None:
+    make_place(tmp_path)
+
+    async def story() -> None:
+        async with open_runtime(tmp_path) as runtime:
+            ada = await live(runtime, SpawnAgent("crew", "scripted", budget=Limits(tokens=1_000)))
+            prices: asyncio.Future[Table | None] = asyncio.get_running_loop().create_future()
+            prices.set_result(None)
+            books, told = Books(runtime, prices), list[Grant]()
+            asking = asyncio.ensure_future(books.reserve(ada, Estimate("m", 100, 600), told.append))
+            await until(lambda: told or asking.done())
+            assert told == [Grant(ada, 1, "m", 600)], "it is told of before it is on the disk"
+            assert runtime.loop.shown.ledger.open == {}
+            asking.cancel()
+            await until(lambda: runtime.loop.shown.seq == runtime.loop.state.seq and not runtime.loop.state.ledger.open)
+            assert account(runtime, ada.agent).spent.tokens == 0
+            again = await books.reserve(ada, Estimate("m", 100, 900), told.append)
+            assert again == Grant(ada, 2, "m", 900)
+            books.settle(Grant(ada, 2, "m", 900), Usage())
 
     run(story)
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from remuda.domain.errors import Invalid
 from remuda.meter.apis import ANTHROPIC, CHAT, GEMINI, RESPONSES, Api, ceiling
-from remuda.meter.demand import HOSTED, LARGEST_CONTEXT, Known, new_bytes, read
+from remuda.meter.demand import HOSTED, LARGEST_CONTEXT, Known, decode, glance, new_bytes, read
 
 TEXT = "Fix the parser: it drops the last token of a line. " * 20
 PATHS = {"anthropic": "/v1/messages", "gemini": "/v1beta/models/gemini-2.5-pro:generateContent"}
@@ -115,3 +116,28 @@ def test_a_limit_that_is_none_counts_as_no_limit(limit: object) -> None:
     demand = read(ANTHROPIC, "/v1/messages", {"model": "m", "max_tokens": limit, "messages": []})
     assert demand.estimate.output_tokens == ceiling("m")
     assert json.loads(demand.within(700))["max_tokens"] == 700
+
+
+def test_a_request_that_is_nested_without_end_is_refused_in_words() -> None:
+    with pytest.raises(Invalid, match="nested too deep"):
+        decode(b'{"messages":' + b"[" * 100_000, "")
+
+
+def test_a_file_is_found_beside_what_is_none() -> None:
+    part = {"type": "file", "source": {"type": "base64"}, "image_url": "data:x", "file": {"file_id": "f"}}
+    assert bounded(CHAT, messages(part)) > LARGEST_CONTEXT
+
+
+@pytest.mark.parametrize(
+    ("api", "path", "data", "model"),
+    [
+        (GEMINI, PATHS["gemini"], b"{}", "gemini-2.5-pro"),
+        (ANTHROPIC, "/v1/messages", b'{"model":"claude-x","messages":[{"model":"other"}]}', "claude-x"),
+        (ANTHROPIC, "/v1/messages", b'{"model":7}', ""),
+        (RESPONSES, "/v1/responses", b"no JSON", ""),
+        (RESPONSES, "/v1/responses", b"\xff", ""),
+    ],
+)
+def test_of_a_request_that_nothing_limits_only_the_model_is_read(api: Api, path: str, data: bytes, model: str) -> None:
+    demand = glance(api, path, data, "")
+    assert (demand.data, demand.as_it_came, demand.estimate.model) == (data, True, model)

@@ -187,3 +187,45 @@ def test_the_token_becomes_the_key_wherever_it_stands_and_asking_costs_nothing(
             writer.close()
 
     run(story)
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/messages/count_tokens", "/v1beta/models/gemini-2.5-pro:countTokens", "/v1/responses/input_tokens"]
+)
+@pytest.mark.parametrize("more", [b"", b"content-encoding: gzip\r\n"])
+def test_to_have_tokens_counted_is_passed_on_untouched_and_costs_nothing(path: str, more: bytes) -> None:
+    asked = b'{ "model": "m", "contents": [] }' if not more else gzip.compress(b"{}")
+
+    async def story() -> None:
+        purse = Purse(tokens=0)
+        answer = b'HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n{"input_tokens":7}'
+        async with service_of([answer]) as service, meter_of(service.url, purse) as meter:
+            assert await post(meter.url, path, asked, more=more) == answer
+            assert service.bodies == [asked]
+            assert (purse.asked, purse.settled, purse.spent) == ([], [], 0)
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ({"model": "m", "messages": [], "stream": True}, {"include_usage": True}),
+        ({"messages": [], "stream": True, "stream_options": {"include_usage": False, "x": 1}}, None),
+        ({"messages": [], "stream": True, "stream_options": None}, {"include_usage": True}),
+        ({"messages": [], "stream": True, "stream_options": {"include_usage": True}}, {"include_usage": True}),
+        ({"messages": [], "stream": False}, "none"),
+    ],
+)
+def test_in_chat_completions_the_usage_of_a_stream_is_asked_for(asked: dict[str, object], wanted: object) -> None:
+    wanted = {"include_usage": True, "x": 1} if wanted is None else wanted
+
+    async def story() -> None:
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+        async with service_of([answer], [answer]) as service:
+            for tokens in (None, 1_000_000):
+                async with meter_of(service.url, Purse(tokens=tokens)) as meter:
+                    await post(meter.url, "/v1/chat/completions", json.dumps(asked).encode())
+            assert [json.loads(each).get("stream_options", "none") for each in service.bodies] == [wanted] * 2
+
+    run(story)

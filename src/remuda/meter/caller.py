@@ -2,31 +2,16 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol, cast
 
-import h11
-
-from remuda.meter.demand import LARGEST_REQUEST
+from remuda.meter.wire import LONGEST_HEAD, Request, Requests
 
 log = logging.getLogger("remuda.meter")
 
-LONGEST_HEAD = 64 << 10
-
-Headers = list[tuple[bytes, bytes]]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    method: str
-    target: str
-    headers: Headers
-    body: bytes
-    keeps: bool  # the program means to use the connection again
-
-    def header(self, name: bytes) -> str:
-        return next((value.decode("latin-1") for key, value in self.headers if key == name), "")
+_REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 404: "Not Found"}
+_UNREAD = b'{"error":{"message":"this is no HTTP request that the meter reads"}}'
 
 
 class Flow(Protocol):
@@ -47,13 +32,9 @@ class Caller(asyncio.Protocol):
         self._all = all_callers
         self._transport: asyncio.Transport | None = None
         self._serving: asyncio.Task[None] | None = None
-        self._early = b""
-        self._begin()
-
-    def _begin(self) -> None:
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=LONGEST_HEAD)
-        self._head: h11.Request | None = None
-        self._body = bytearray()
+        self._requests = Requests(lambda: self.write(b"HTTP/1.1 100 Continue\r\n\r\n"))
+        self._waiting: deque[Request] = deque()
+        self._early = bytearray()  # what came while an answer was under way
 
     @property
     def serving(self) -> asyncio.Task[None] | None:
@@ -66,12 +47,12 @@ class Caller(asyncio.Protocol):
         self._all.add(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._serving is not None:
-            self._early += data
-            if len(self._early) > LONGEST_HEAD:  # who does not wait for an answer must wait for room
-                self._pause_reading()
+        if self._serving is None:
+            self._read(data)
             return
-        self._read(data)
+        self._early += data
+        if len(self._early) > LONGEST_HEAD:  # who does not wait for an answer must wait for room
+            self._pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's signature)
         self.gone = True
@@ -92,55 +73,38 @@ class Caller(asyncio.Protocol):
     # --- requests ---
 
     def _read(self, data: bytes) -> None:
-        try:
-            self._http.receive_data(data)
-            while self._next():
-                pass
-        except h11.RemoteProtocolError as error:
-            self.answer(
-                error.error_status_hint, b'{"error":{"message":"this is no HTTP request that the meter reads"}}'
-            )
-            self.close()
+        self._waiting.extend(self._requests.feed(data))
+        if self._waiting:
+            self._serving = asyncio.ensure_future(self._answer_all())
+        else:
+            self._is_broken()
 
-    def _next(self) -> bool:
-        event = self._http.next_event()
-        match event:
-            case h11.Request():
-                self._head = event
-                if self._http.they_are_waiting_for_100_continue:
-                    self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            case h11.Data():
-                self._body += event.data
-                if len(self._body) > LARGEST_REQUEST:
-                    raise h11.RemoteProtocolError("too large", error_status_hint=413)
-            case h11.EndOfMessage():
-                self._serving = asyncio.ensure_future(self._answer_it())
-                return False
-            case _:
-                return False
-        return True
-
-    async def _answer_it(self) -> None:
-        head, trailing = self._head, bytes(self._http.trailing_data[0])
-        assert head is not None
-        headers = list(head.headers)
-        closing = any(key == b"connection" and b"close" in value.lower() for key, value in headers)
-        keeps = head.http_version == b"1.1" and not closing
-        request = Request(head.method.decode(), head.target.decode("latin-1"), headers, bytes(self._body), keeps)
-        self._begin()
-        keep = False
+    async def _answer_all(self) -> None:
+        keep = True
         try:
-            keep = await self._serve(self, request)
+            while self._waiting and keep:
+                keep = False
+                request = self._waiting.popleft()
+                keep = await self._serve(self, request) and request.keeps
         except Exception:
             log.exception("a call could not be passed on")
         finally:
             self._serving = None
-            if not keep or not keeps:
+            if not keep:
                 self.close()
-        self._resume_reading()
-        early, self._early = trailing + self._early, b""
-        if early and not self.gone:
-            self._read(early)
+        if keep and not self._is_broken():
+            self._resume_reading()
+            early, self._early = bytes(self._early), bytearray()
+            if early and not self.gone:
+                self._read(early)
+
+    def _is_broken(self) -> bool:
+        """Nothing more can be read from it: then it is told so and hung up on."""
+        status = self._requests.broken
+        if status is not None:
+            self.answer(status, _UNREAD)
+            self.close()
+        return status is not None
 
     # --- answers ---
 
@@ -150,10 +114,8 @@ class Caller(asyncio.Protocol):
 
     def answer(self, status: int, body: bytes) -> None:
         """A whole answer of our own."""
-        reason = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 404: "Not Found"}.get(
-            status, "Error"
-        )
-        head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        head = f"HTTP/1.1 {status} {_REASONS.get(status, 'Error')}\r\n"
+        head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         self.write(head.encode() + body)
 
     def cut(self) -> None:

@@ -19,15 +19,16 @@ from remuda.domain.errors import Invalid
 from remuda.meter import Estimate
 from remuda.meter.apis import CHAT, Api, ceiling
 from remuda.meter.elsewhere import has_hosted_tool, points_elsewhere
+from remuda.meter.wire import LARGEST_REQUEST
 
 AROUND = 64  # tokens that the service puts around a conversation, and that a change may add at its seams
 AROUND_TOOLS = 1_024  # ... and around tools
 LARGEST_CONTEXT = 1_000_000  # of a request that names what stands elsewhere: a file, an earlier answer
 HOSTED = 50_000  # what a tool that the service runs itself may put in; an allowance, for nobody limits it
-LARGEST_REQUEST = 64 << 20
 
 _REASONS = re.compile(r"gpt-[5-9]|^o\d|/o\d")  # models that know the newer name of the limit alone
 _LEAST_THINKING = 1_024
+_PLAIN = ("", "identity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class Demand:
     body: dict[str, Any]
     data: bytes  # the same in one spelling: what two could read differently is not passed on
     estimate: Estimate
-    answers: int
+    answers: int = 1
+    as_it_came: bool = False  # nothing limits it, and the data is what the program sent
 
     def within(self, output_tokens: int) -> bytes:
         """The request, made to ask for no more output than this."""
@@ -60,13 +62,40 @@ class Demand:
         thinking = body.get("thinking")
         if isinstance(thinking, dict) and (_number(thinking.get("budget_tokens")) or 0) >= each:
             body = _put(body, ("thinking", "budget_tokens"), each - 1)
-        return msgspec.json.encode(body)
+        return _encoder.encode(body)
+
+
+class _Peek(msgspec.Struct):
+    """All that has to be known of a request that nothing limits; the rest is passed over."""
+
+    model: str = ""
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+
+
+_peek = msgspec.json.Decoder(_Peek)
+_encoder = msgspec.json.Encoder()
+_NOTHING: dict[str, Any] = {}
+
+
+def glance(api: Api, path: str, data: bytes, encoding: str) -> Demand:
+    """A request that nothing limits. It is passed on as it is, read or not, but in Chat Completions the usage has to be
+    asked for. Invalid where that cannot be done."""
+    try:
+        seen = _peek.decode(data if encoding in _PLAIN else unpacked(data, encoding))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, Invalid):
+        if api is CHAT:
+            return read(api, path, decode(data, encoding))
+        seen = _Peek()
+    if api is CHAT and seen.stream and (seen.stream_options or _NOTHING).get("include_usage") is not True:
+        return read(api, path, decode(data, encoding))
+    return Demand(api, _NOTHING, data, Estimate(seen.model or _model_in(path), 0, 0), as_it_came=True)
 
 
 def read(api: Api, path: str, body: dict[str, Any], known: tuple[Known, ...] = ()) -> Demand:
     if api is CHAT and body.get("stream") is True:
         body = _put(body, ("stream_options", "include_usage"), True)  # else nothing tells what the answer cost
-    data = msgspec.json.encode(body)
+    data = _encoder.encode(body)
     unseen = LARGEST_CONTEXT if points_elsewhere(body) else HOSTED if has_hosted_tool(body) else 0
     around = AROUND_TOOLS if body.get("tools") else AROUND
     model = str(body.get("model") or _model_in(path))
@@ -120,27 +149,35 @@ def _longest(most: int, same: Callable[[int, int], bool]) -> int:
 
 def decode(data: bytes, encoding: str) -> dict[str, Any]:
     """A request's body. Invalid for one that nobody here can read."""
-    if encoding in ("gzip", "deflate"):
-        inflate = zlib.decompressobj(wbits=47)
-        try:
-            data = inflate.decompress(data, LARGEST_REQUEST)
-        except zlib.error as error:
-            raise Invalid(f"the request's body is no {encoding}") from error
-        if inflate.unconsumed_tail:
-            raise Invalid(f"the request is larger than {LARGEST_REQUEST >> 20} MiB when it is unpacked")
-    elif encoding not in ("", "identity"):
-        raise Invalid(f"the meter cannot read a request packed as {encoding[:40]!r}; send it plain or as gzip")
     try:
-        body = msgspec.json.decode(data)
+        body = msgspec.json.decode(unpacked(data, encoding))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Invalid(f"the request's body is no JSON: {error}") from error
+    except RecursionError as error:
+        raise Invalid("the request's body is nested too deep to be read") from error
     if not isinstance(body, dict):
         raise Invalid("the request's body must be a JSON object")
     return body
 
 
+def unpacked(data: bytes, encoding: str) -> bytes:
+    if encoding in _PLAIN:
+        return data
+    if encoding not in ("gzip", "deflate"):
+        raise Invalid(f"the meter cannot read a request packed as {encoding[:40]!r}; send it plain or as gzip")
+    inflate = zlib.decompressobj(wbits=47)
+    try:
+        data = inflate.decompress(data, LARGEST_REQUEST)
+    except zlib.error as error:
+        raise Invalid(f"the request's body is no {encoding}") from error
+    if inflate.unconsumed_tail:
+        raise Invalid(f"the request is larger than {LARGEST_REQUEST >> 20} MiB when it is unpacked")
+    return data
+
+
 def _model_in(path: str) -> str:
-    return path.rpartition("/")[2].partition(":")[0]
+    name, colon, _ = path.rpartition("/")[2].partition(":")
+    return name if colon else ""
 
 
 def _usual(api: Api, model: str) -> tuple[str, ...]:

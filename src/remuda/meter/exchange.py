@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import h11
-
-from remuda.meter.caller import Caller, Headers
+from remuda.meter.caller import Caller
 from remuda.meter.tally import Tally
-from remuda.meter.upstream import Line
+from remuda.meter.upstream import Address, Line
+from remuda.meter.wire import Headers, Order, Response
 
 
 @dataclass(slots=True)
@@ -25,75 +24,94 @@ class Answer:
 class Exchange:
     def __init__(self, line: Line, caller: Caller, tally: Callable[[str, str], Tally] | None) -> None:
         self.answer = Answer()
-        self._line = line
+        self.again = line.used  # if there is no answer it may be tried again: the service has not read the request
+        self.line = line
         self._caller = caller
         self._make_tally = tally
-        self._http = h11.Connection(h11.CLIENT)
-        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._held: bytes | None = None
+        self._unread: list[bytes] = []
+        self._over: asyncio.Future[None] = self._loop.create_future()
 
-    async def make(self, method: str, target: str, headers: Headers, body: bytes) -> Answer:
-        """Send the request and pass its answer on, to the end of either."""
-        http = self._http
-        sent = http.send(h11.Request(method=method, target=target, headers=headers)) or b""
-        if body:
-            sent += http.send(h11.Data(data=body)) or b""
-        sent += http.send(h11.EndOfMessage()) or b""
-        self._line.taker, self._caller.flow = self, self
-        self._line.transport.write(sent)
+    def start(self, order: Order, address: Address, *, hold: int = 0) -> None:
+        """Send the request, but for the last few bytes."""
+        self._response = Response(order.method, self._begin, self._count)
+        self.line.taker = self
+        sent = len(order.body) - hold
+        self._held = order.body[sent:]
+        self.line.transport.writelines((order.head(address.authority, address.prefix), memoryview(order.body)[:sent]))
+
+    async def finish(self) -> Answer:
+        """Send the end of it, and pass the answer on, to the end of either."""
+        held, self._held = self._held, None
+        self._caller.flow = self
+        if held and not self._over.done():
+            self.line.transport.write(held)
         try:
             await self._over
         finally:
-            self._line.taker, self._caller.flow = None, None
-            if not (self.answer.complete and self.answer.keeps):
-                self._line.close()
+            self._caller.flow = None
+            if self.answer.complete and self.answer.keeps:
+                self.line.taker = None
+            else:
+                self.drop()
         return self.answer
+
+    def drop(self) -> None:
+        self.line.taker = None
+        self.line.close()
 
     # --- what the service says ---
 
     def take(self, data: bytes) -> None:
+        """Bytes are on their way before they are read: what is written goes out when this returns."""
+        if self._held:
+            self.lost()  # it has not seen all of the request; what it says to that is not what it says to the whole
+            return
+        if self._over.done():
+            self.answer.keeps = False  # more than was asked for
+            return
         self._caller.write(data)
         self.answer.began = True
-        self._read(data)
+        if not self._unread:
+            self._loop.call_soon(self._read)
+        self._unread.append(data)
 
     def lost(self) -> None:
-        if not self._over.done():
-            self._read(b"")  # an answer without a length ends with its connection
+        if self._held:
+            self.again = True
+        else:
+            self._read()
+            self._response.end()
+            self._look()
         self._end()
 
-    def _read(self, data: bytes) -> None:
-        try:
-            self._http.receive_data(data)
-            while self._next():
-                pass
-        except h11.RemoteProtocolError:
+    def _read(self) -> None:
+        unread, self._unread = b"".join(self._unread), []
+        if unread:
+            self._response.feed(unread)
+            self._look()
+
+    def _look(self) -> None:
+        """Whether it is all, or all that can be read."""
+        response, answer = self._response, self.answer
+        if response.complete and not answer.complete:
+            if answer.tally is not None:
+                answer.tally.end()
+            answer.complete = True
+        answer.keeps = response.complete and response.keeps and not response.broken
+        if response.complete or response.broken:
             self._end()
 
-    def _next(self) -> bool:
-        event = self._http.next_event()
-        match event:
-            case h11.Response():
-                self._begin(event)
-            case h11.Data():
-                if self.answer.tally is not None:
-                    self.answer.tally.feed(bytes(event.data))
-            case h11.EndOfMessage():
-                if self.answer.tally is not None:
-                    self.answer.tally.end()
-                self.answer.complete = True
-                self.answer.keeps = self._http.their_state is not h11.MUST_CLOSE
-                self._end()
-                return False
-            case h11.InformationalResponse():
-                pass
-            case _:
-                return False
-        return True
-
-    def _begin(self, response: h11.Response) -> None:
-        self.answer.status = response.status_code
-        if self._make_tally is not None and response.status_code < 400:
-            found = {bytes(key): value.decode("latin-1").lower() for key, value in response.headers}
+    def _begin(self, status: int, headers: Headers) -> None:
+        self.answer.status = status
+        if self._make_tally is not None and status < 400:
+            found = {key: value.decode("latin-1").lower() for key, value in headers}
             self.answer.tally = self._make_tally(found.get(b"content-type", ""), found.get(b"content-encoding", ""))
+
+    def _count(self, part: bytes) -> None:
+        if self.answer.tally is not None:
+            self.answer.tally.feed(part)
 
     def _end(self) -> None:
         if not self._over.done():
@@ -102,13 +120,14 @@ class Exchange:
     # --- what the program's connection says ---
 
     def pause(self) -> None:
-        if self._line.open:
-            self._line.transport.pause_reading()
+        if self.line.open:
+            self.line.transport.pause_reading()
 
     def resume(self) -> None:
-        if self._line.open:
-            self._line.transport.resume_reading()
+        if self.line.open:
+            self.line.transport.resume_reading()
 
     def abandon(self) -> None:
         """Nobody is there any more to take the answer."""
+        self._read()
         self._end()

@@ -4,35 +4,27 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 
-from remuda.domain.errors import EffectFailed, Invalid
+from remuda.domain.errors import Invalid
 from remuda.domain.state import Usage
-from remuda.meter import Estimate, Ledger, Refusal, Seat
-from remuda.meter.apis import CHAT, Action, Api
-from remuda.meter.caller import Caller, Headers, Request
-from remuda.meter.demand import Demand, Known, decode, read
-from remuda.meter.exchange import Answer, Exchange
-from remuda.meter.route import Target, headers_of, target_of, token_of
+from remuda.meter import Grant, Ledger, Refusal, Seat
+from remuda.meter.apis import Action, Api
+from remuda.meter.caller import Caller
+from remuda.meter.demand import Demand, Known, decode, glance, read
+from remuda.meter.exchange import Answer
+from remuda.meter.passage import Passage
+from remuda.meter.route import Target, headers_of, order_of, target_of, token_of
 from remuda.meter.tally import Tally
 from remuda.meter.upstream import Upstream, lines_of
+from remuda.meter.wire import Request
 
 # What programs take as final: all that we drive do so at once, Codex after three quick tries.
 # At 400 OpenCode and goose go on trying, at 429 and above all of them do, some for minutes.
 REFUSED = 402
-NOBODY = 499  # for want of a better number: there is nobody to answer
+HELD_BACK = 1  # byte of a request: it leaves when all that the call may use is on the disk
 REMEMBERED = 4  # calls of a session that later ones may have grown out of; some programs lead two conversations
-
-
-class Order(NamedTuple):
-    """A request as it goes to the service."""
-
-    method: str
-    target: Target
-    headers: Headers
-    body: bytes
 
 
 class Meter:
@@ -95,39 +87,46 @@ class Meter:
             return say(401, f"there is no key for the model: {upstream.key} is not set where `remuda up` runs")
         if target.action is Action.SPEND:
             return await self._spend(caller, request, target, key, seat)
-        order = Order(request.method, target, headers_of(request, key, packed=True), request.body)
-        return _reusable(await self._pass_on(caller, order, None))
+        passage = self._passage(caller, target.api)
+        passage.send(order_of(request, target, headers_of(request, key, packed=True), request.body))
+        return _reusable(await passage.finish())
 
     async def _spend(self, caller: Caller, request: Request, target: Target, key: str | None, seat: Seat) -> bool:
+        limited = self._ledger.limited(seat)
         try:
-            demand = self._demand(request, target, seat)
+            demand = self._demand(request, target, seat) if limited else _glance(request, target)
         except Invalid as error:
             return _say(caller, target.api, 400, str(error))
-        wanted = demand.estimate if demand else Estimate(_model(request.body), 0, 0)
-        grant = await self._ledger.reserve(seat, wanted)
-        if isinstance(grant, Refusal):
-            return _say(caller, target.api, REFUSED, grant.why)
-        body = request.body
-        if demand is not None:
+        headers = headers_of(request, key, packed=demand.as_it_came)
+        passage = self._passage(caller, target.api, partial(Tally, target.api))
+
+        def send(grant: Grant) -> None:
             body = demand.data if grant.output_tokens is None else demand.within(grant.output_tokens)
-        order = Order(request.method, target, headers_of(request, key, packed=demand is None), body)
+            passage.send(order_of(request, target, headers, body), hold=HELD_BACK if limited else 0)
+
+        try:
+            grant = await self._ledger.reserve(seat, demand.estimate, send)
+        except BaseException:
+            passage.drop()
+            raise
+        if isinstance(grant, Refusal):
+            passage.drop()  # it may have been decided otherwise, and then could not be kept
+            return _say(caller, target.api, REFUSED, grant.why)
+        if passage.order is None:
+            send(grant)
         usage: Usage | None = None
         try:
-            answer = await self._pass_on(caller, order, partial(Tally, target.api))
+            answer = await passage.finish()
             usage = _used(answer)
             if usage is None and grant.output_tokens is None:
                 usage = answer.tally.seen if answer.tally is not None else Usage()
         finally:
             self._ledger.settle(grant, usage)
-        if usage is not None and demand is not None:
+        if usage is not None and not demand.as_it_came:
             self._remember(seat, demand, usage)
         return _reusable(answer)
 
-    def _demand(self, request: Request, target: Target, seat: Seat) -> Demand | None:
-        """What the request wants. None where nobody need know: nothing limits the agent, and its calls are passed on as
-        they are. Only in Chat Completions the usage has to be asked for."""
-        if not self._ledger.limited(seat) and target.api is not CHAT:
-            return None
+    def _demand(self, request: Request, target: Target, seat: Seat) -> Demand:
         body = decode(request.body, request.header(b"content-encoding").lower())
         return read(target.api, target.path, body, self._known.get(seat, ()))
 
@@ -137,32 +136,12 @@ class Meter:
             known = Known(demand.estimate.model, demand.data, counted)
             self._known[seat] = (*self._known.get(seat, ()), known)[-REMEMBERED:]
 
-    async def _pass_on(self, caller: Caller, order: Order, tally: Callable[[str, str], Tally] | None) -> Answer:
-        lines = self._lines[order.target.api.name]
-        where = lines.address.prefix + order.target.path + (f"?{order.target.query}" if order.target.query else "")
-        length = [(b"content-length", b"%d" % len(order.body))] if order.body or order.method == "POST" else []
-        headers = [(b"host", lines.address.authority.encode()), *order.headers, *length]
-        answer = Answer()
-        for fresh in (False, True):
-            try:
-                line = await lines.take(fresh=fresh)
-            except EffectFailed as error:
-                _say(caller, order.target.api, 502, str(error))
-                return Answer(status=502, complete=True, keeps=True)
-            except asyncio.CancelledError:
-                return Answer(status=NOBODY, complete=True)  # the program has left, and nothing was sent yet
-            stale = line.used
-            answer = await Exchange(line, caller, tally).make(order.method, where, headers, order.body)
-            if answer.complete and answer.keeps:
-                lines.give_back(line)
-            if answer.began or caller.gone or not stale:
-                break
-            # A connection that was kept open is closed without a word: the service had tired of it, not read it.
-        if not answer.began and not caller.gone:
-            _say(caller, order.target.api, 502, f"the model's service at {lines.address.authority} gave no answer")
-        elif not answer.complete:
-            caller.close()  # it broke off; so must the connection, else what was sent would pass for the whole
-        return answer
+    def _passage(self, caller: Caller, api: Api, tally: Callable[[str, str], Tally] | None = None) -> Passage:
+        return Passage(self._lines[api.name], caller, tally, partial(_say, caller, api))
+
+
+def _glance(request: Request, target: Target) -> Demand:
+    return glance(target.api, target.path, request.body, request.header(b"content-encoding").lower())
 
 
 def _say(caller: Caller, api: Api, status: int, text: str) -> bool:
@@ -180,14 +159,3 @@ def _used(answer: Answer) -> Usage | None:
     if answer.complete and answer.status >= 400:
         return Usage()
     return answer.tally.usage if answer.tally is not None else None
-
-
-class _Peek(msgspec.Struct):
-    model: str = ""
-
-
-def _model(body: bytes) -> str:
-    try:
-        return msgspec.json.decode(body, type=_Peek).model
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ""

@@ -4,8 +4,8 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from remuda.meter.apis import ANTHROPIC, GEMINI, RESPONSES, Action, Api, api_of
-from remuda.meter.caller import Headers, Request
 from remuda.meter.tally import ENCODINGS
+from remuda.meter.wire import Headers, Order, Request
 
 # The hop's own, and what stands for the caller at this door alone.
 _NOT_PASSED = frozenset(
@@ -25,7 +25,8 @@ class Target(NamedTuple):
 def target_of(request: Request) -> Target:
     """By the end of its path: programs are told one address, whichever API they speak."""
     path, _, query = request.target.partition("?")
-    query = urlencode([pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != _KEY])
+    if query:
+        query = urlencode([pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != _KEY])
     found = api_of(request.method, path)
     if found is not None:
         return Target(*found, path, query)
@@ -71,3 +72,7 @@ def _readable(wanted: str) -> bytes:
     """Of the packings that the program takes, those that can be read here: else nobody would see what a call cost."""
     names = [each.partition(";")[0].strip().lower() for each in wanted.split(",")]
     return ", ".join(each for each in ENCODINGS if each in names or each == "identity").encode()
+
+
+def order_of(request: Request, target: Target, headers: Headers, body: bytes) -> Order:
+    return Order(request.method, target.path + (f"?{target.query}" if target.query else ""), headers, body)

@@ -49,6 +49,7 @@ async def serving(app: ASGIApp, listening: socket.socket) -> AsyncIterator[async
     stop = asyncio.Event()
     config = uvicorn.Config(
         app,
+        http="h11",  # and not the faster one that it would find: h11 alone bounds the head of a request
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -50,6 +50,7 @@ class ScriptedModel:
         self._listening = socket.create_server(self._address, family=family, backlog=256)
         config = uvicorn.Config(
             self.app(),
+            http="h11",
             log_config=None,
             access_log=False,
             lifespan="off",

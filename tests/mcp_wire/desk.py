@@ -6,7 +6,7 @@ import uvloop
 from msgspec import Raw
 from msgspec.json import decode
 
-from remuda.mcp import Client
+from remuda.mcp import Client, Settle
 from remuda.mcp.eras import Offer, Who
 from remuda.mcp.jsonrpc import METHOD_NOT_FOUND, Notification, Request, RpcError, raw
 from remuda.mcp.stdio import serve
@@ -33,6 +33,9 @@ class ToolDesk:
             raise RpcError(METHOD_NOT_FOUND, f"there is no {request.method}")
         params = decode(request.params)
         return await self.call(client, request, params["name"], params.get("arguments", {}), params.get("_meta", {}))
+
+    def pass_on(self, client: Client, request: Request, settle: Settle) -> None:
+        pass
 
     async def call(
         self, client: Client, request: Request, name: str, given: dict[str, str], meta: dict[str, str]

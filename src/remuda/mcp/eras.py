@@ -93,9 +93,14 @@ _read_hello = msgspec.json.Decoder(_Hello).decode
 _MARK = VERSION.encode()
 
 
+def stands_alone(params: Raw) -> bool:
+    """Whether a request may say itself who asks; `envelope` knows."""
+    return _MARK in bytes(params)
+
+
 def envelope(params: Raw) -> Who | None:
     """Who asks, when the request says so itself; None for one that belongs to a session."""
-    if _MARK not in bytes(params):
+    if not stands_alone(params):
         return None  # by far the most: no need to parse them
     try:
         meta = _read_params(params).meta

@@ -13,7 +13,7 @@ from remuda.domain.errors import Invalid, Refused, RemudaError, UnknownAgent, Un
 from remuda.domain.events import Event
 from remuda.domain.tools import Tool
 from remuda.effects.live import Live
-from remuda.mcp import Client
+from remuda.mcp import Client, Settle
 from remuda.mcp.eras import Offer, Who
 from remuda.mcp.jsonrpc import EMPTY, INVALID_PARAMS, METHOD_NOT_FOUND, Notification, Request, RpcError, raw
 from remuda.records.repository import NoRepository, find_repository
@@ -56,6 +56,9 @@ class ToolsDesk:
                 return await self._call(request.params)
             case _:
                 raise RpcError(METHOD_NOT_FOUND, f"there is no {request.method} here, only tools")
+
+    def pass_on(self, client: Client, request: Request, settle: Settle) -> None:
+        """All is answered here."""
 
     def hear(self, client: Client, notification: Notification) -> None:
         pass

@@ -168,7 +168,8 @@ def targets() -> Iterator[dict[str, Target]]:
             "lazy-mcp": ([str(peers.parent / "lazy-mcp"), "--config", str(folder / "lazy.json")], lazy),
             "mcporter": ([*mcporter, "serve", "--stdio"], namespaced),
         }
-        open_targets.callback(subprocess.run, [*mcporter, "daemon", "stop"], env=surroundings(folder), **QUIETLY)
+        stop = [*mcporter, "daemon", "stop"]
+        open_targets.callback(lambda: subprocess.run(stop, env=surroundings(folder), **QUIETLY))
         found: dict[str, Target] = {}
         for name, (argv, call) in starts.items():
             found[name] = Target(name, argv, folder, call)

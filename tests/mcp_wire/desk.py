@@ -1,6 +1,7 @@
 """A desk with a few tools, for the tests of the fronts. As a program it serves them on stdin and stdout."""
 
 import asyncio
+from collections.abc import Set
 
 import uvloop
 from msgspec import Raw
@@ -36,6 +37,9 @@ class ToolDesk:
 
     def pass_on(self, client: Client, request: Request, settle: Settle) -> None:
         pass
+
+    async def watch(self, client: Client, uris: Set[str]) -> Set[str]:  # noqa: ARG002
+        return {uri for uri in uris if uri.startswith("mem://")}
 
     async def call(
         self, client: Client, request: Request, name: str, given: dict[str, str], meta: dict[str, str]

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 
 from remuda.gateway.faults import NoAnswer, ServerFault
 from remuda.gateway.link import Hear, Link, Lost
+from remuda.gateway.listening import Listening
 from remuda.mcp import Settle, eras
 from remuda.mcp.jsonrpc import (
     EMPTY,
@@ -80,6 +81,7 @@ class Connection:
         self._asking: set[asyncio.Task[None]] = set()
         self._fault: ServerFault | None = None
         self._ending = False
+        self._listening: Listening | None = None  # to a server of the newer era
 
     @property
     def alive(self) -> bool:
@@ -97,15 +99,33 @@ class Connection:
         hello = {"protocolVersion": eras.HANDSHAKE[-1], "capabilities": capabilities, "clientInfo": info}
         try:
             welcome = _welcome(self.name, await self.ask("initialize", raw(hello)))
-        except RpcError as error:
-            if error.code != eras.UNSUPPORTED_VERSION:
-                raise ServerFault(f"the tool server {self.name!r} refused the handshake: {error.message}") from error
-            self._modern = {eras.VERSION: eras.MODERN[-1], eras.INFO: info, eras.CAPABILITIES: {}}
-            welcome = _welcome(self.name, await self.ask("server/discover", EMPTY))
+        except RpcError as refusal:
+            welcome = await self._discover(info, refusal)
         else:
+            self._link.speak(welcome.protocol_version)
             self.tell("notifications/initialized", EMPTY)
             await self._link.flush()
         self.capabilities, self.instructions = welcome.capabilities, welcome.instructions
+        if self._modern is not None:
+            self._listening = Listening(self.name, self.ask, welcome.capabilities)
+
+    async def _discover(self, info: Mapping[str, str], refusal: RpcError) -> _Welcome:
+        """A server of the newer era alone refuses the handshake, each in its own words; so it is asked in its own way.
+        One that refuses that too has said at first what is wrong."""
+        self._modern = {eras.VERSION: eras.MODERN[-1], eras.INFO: info, eras.CAPABILITIES: {}}
+        self.link.speak(eras.MODERN[-1])
+        try:
+            return _welcome(self.name, await self.ask("server/discover", EMPTY))
+        except RpcError:
+            said = f"the tool server {self.name!r} refused the handshake: {refusal.message}"
+            raise ServerFault(said) from refusal
+
+    async def watch(self, uri: str, *, on: bool) -> None:
+        """Have it tell when a resource changes, or no longer."""
+        if self._listening is not None:
+            self._listening.watch(uri, on=on)
+        else:
+            await self.ask("resources/subscribe" if on else "resources/unsubscribe", raw({"uri": uri}))
 
     async def ask(self, method: str, params: Raw, seconds: float = LONGEST_WAIT) -> Raw:
         """RpcError is the server's own answer; ServerFault means that there will be none."""
@@ -141,8 +161,8 @@ class Connection:
     def give_up(self, number: int) -> bool:
         """Whether there was still something to give up: the server is told that nobody waits for it any longer."""
         waiting = self._waiting.pop(number, None)
-        if waiting is not None and waiting.method not in ("initialize", "server/discover"):
-            self.tell("notifications/cancelled", raw({"requestId": number, "reason": "no longer wanted"}))
+        if waiting is not None and self.alive and waiting.method not in ("initialize", "server/discover"):
+            self.link.cancel(number)
         return waiting is not None
 
     def _set_alarm(self, until: float) -> None:
@@ -243,6 +263,8 @@ class Connection:
         self._set_alarm(math.inf)
         for task in self._asking:
             task.cancel()
+        if self._listening is not None:
+            self._listening.stop()
         if not self._ending:
             self._ears.lost(why)
 

@@ -6,7 +6,7 @@ answered at once; everything else goes on to the server that it names, and the a
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -96,12 +96,16 @@ class Gateway:
 
     def left(self, client: Client) -> None:
         self._clients.remove(client)
+        self._others.left(client)
 
     def offer(self, who: Who) -> Offer:
         changes = {"listChanged": True}
         tools = {} if self._profile(who).mode is Mode.SEARCH else changes
         more = {"prompts": changes, "resources": {"subscribe": True, **changes}, "logging": {}, "completions": {}}
         return Offer("remuda", __version__, {"tools": tools, **more}, INSTRUCTIONS)
+
+    async def watch(self, client: Client, uris: Set[str]) -> Set[str]:
+        return await self._others.watch(client, uris)
 
     def hear(self, client: Client, notification: Notification) -> None:
         self._others.heard(client, notification)

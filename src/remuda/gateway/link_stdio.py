@@ -49,6 +49,12 @@ class StdioLink:
     def send(self, message: bytes, number: int | None) -> None:  # noqa: ARG002 - answers come on the same pipe
         self._outbox.put(message)
 
+    def cancel(self, number: int) -> None:
+        self.send(link.cancelled(number), None)
+
+    def speak(self, version: str) -> None:
+        """Every message says for itself what has to be said."""
+
     async def flush(self) -> None:
         """A pipe keeps the order."""
 

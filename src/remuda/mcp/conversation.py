@@ -231,15 +231,22 @@ class Conversation:
 
     async def _listen(self, asked: Request) -> Raw:
         """Until the client cancels it or leaves: the answer is only the end."""
-        honoured = eras.wanted(asked.params)
-        self._listening[asked.id] = honoured
-        acknowledged = eras.acknowledged(asked.id, honoured)
-        self._outlet.tell(notification("notifications/subscriptions/acknowledged", acknowledged), asked.id)
+        wanted = eras.wanted(asked.params)
+        self._listening[asked.id] = wanted
         try:
+            if wanted.resourceSubscriptions:
+                wanted = self._listening[asked.id] = wanted.only(await self._desk.watch(self, self._watched()))
+            told = eras.acknowledged(asked.id, wanted)
+            self._outlet.tell(notification("notifications/subscriptions/acknowledged", told), asked.id)
             await self._over.wait()
         finally:
             del self._listening[asked.id]
+            if wanted.resourceSubscriptions:
+                await self._desk.watch(self, self._watched())
         return raw({"_meta": {eras.SUBSCRIPTION: asked.id}})
+
+    def _watched(self) -> frozenset[str]:
+        return frozenset(uri for wanted in self._listening.values() for uri in wanted.resourceSubscriptions or ())
 
     def _hear(self, told: Notification) -> None:
         if told.method != CANCELLED:

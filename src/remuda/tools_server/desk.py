@@ -1,7 +1,7 @@
 """One session's desk: what its agent asks for through MCP, put to the runtime under the agent's own name."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 from typing import assert_never
 
@@ -59,6 +59,9 @@ class ToolsDesk:
 
     def pass_on(self, client: Client, request: Request, settle: Settle) -> None:
         """All is answered here."""
+
+    async def watch(self, client: Client, uris: Set[str]) -> Set[str]:  # noqa: ARG002
+        return frozenset()  # there are no resources
 
     def hear(self, client: Client, notification: Notification) -> None:
         pass

@@ -1,8 +1,9 @@
 """The gateway: what it adds to a call, and how many calls a second go through it.
 
 One client of bare bytes speaks to each target in turn over the same pipes, and behind each stands the same small server
-that only echoes. The raw pipe is the floor: the client and the server with nothing between them. The peers are a proxy
-made with fastmcp and lazy-mcp, each started as its own documentation says.
+that only echoes. The raw pipe is the floor: the client and the server with nothing between them. The relay is what any
+program between them costs on this loop: it carries the bytes from one pipe to the other and reads none of them. The
+peers are a proxy made with fastmcp, lazy-mcp and mcporter, each started as its own documentation says.
 """
 
 import json
@@ -19,8 +20,9 @@ from typing import Any
 
 from bench import gateway_intent
 from bench.figure import Figure, median, spread
-from bench.peers import python_of
+from bench.peers import programs_of, python_of
 
+QUIETLY: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 ROUNDS = 5
 CALLS = 400  # one after the other, in each round
 AT_ONCE = 32
@@ -53,6 +55,27 @@ create_proxy(config, name="peer").run(show_banner=False)
 """
 
 
+RELAY = """
+import asyncio, os, sys, uvloop
+async def main():
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    class Client(asyncio.Protocol):
+        def data_received(self, data): to_server.write(data)
+        def connection_lost(self, error): over.set_result(None)
+    class Server(asyncio.SubprocessProtocol):
+        def pipe_data_received(self, number, data): to_client.write(data)
+    server, _ = await loop.subprocess_exec(Server, *sys.argv[1:])
+    to_server = server.get_pipe_transport(0)
+    to_client, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(1, "wb", 0))
+    await loop.connect_read_pipe(Client, os.fdopen(0, "rb", 0))
+    await over
+uvloop.run(main())
+"""
+LIMITS = ("raw", "relay")
+SLOW = ("fastmcp", "mcporter")
+
+
 class Target:
     """A program that speaks MCP on its pipes, ready to be called."""
 
@@ -62,7 +85,7 @@ class Target:
         self.process = subprocess.Popen(
             argv,
             cwd=folder,
-            env={**os.environ, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")},
+            env=surroundings(folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -128,21 +151,25 @@ def targets() -> Iterator[dict[str, Target]]:
         peers = python_of("gateway")
         given = {"text": "sixteen letters!"}
         plain = {"name": "echo", "arguments": given}
+        namespaced = {**plain, "name": "echo__echo"}
         (folder / "gateway.toml").write_text(f"[gateway.servers.echo]\ncommand = {json.dumps(server)}\n")
         (folder / "lazy.json").write_text(lazy_settings(server))
+        (folder / "mcporter.json").write_text(mcporter_settings(server))
+        mcporter = [str(programs_of("gateway") / "mcporter"), "--config", str(folder / "mcporter.json")]
         lazy = {
             "name": "invoke_command",
             "arguments": {"server": "echo", "command_name": "echo", "parameters": given},
         }
         starts: dict[str, tuple[list[str], dict[str, Any]]] = {
             "raw": (server, plain),
-            "ours": (
-                [sys.executable, "-P", "-m", "remuda.cli.entry", "gateway", "serve"],
-                {**plain, "name": "echo__echo"},
-            ),
+            "relay": ([sys.executable, "-c", RELAY, *server], plain),
+            "ours": ([sys.executable, "-P", "-m", "remuda.cli.entry", "gateway", "serve"], namespaced),
             "fastmcp": ([str(peers), "-c", FASTMCP, *server], plain),
             "lazy-mcp": ([str(peers.parent / "lazy-mcp"), "--config", str(folder / "lazy.json")], lazy),
+            "mcporter": ([*mcporter, "serve", "--stdio"], namespaced),
         }
+        stop = [*mcporter, "daemon", "stop"]
+        open_targets.callback(lambda: subprocess.run(stop, env=surroundings(folder), **QUIETLY))
         found: dict[str, Target] = {}
         for name, (argv, call) in starts.items():
             found[name] = Target(name, argv, folder, call)
@@ -155,6 +182,15 @@ def lazy_settings(server: Sequence[str]) -> str:
     return json.dumps({"servers": [entry]})
 
 
+def mcporter_settings(server: Sequence[str]) -> str:
+    entry = {"command": server[0], "args": list(server[1:]), "lifecycle": "keep-alive"}
+    return json.dumps({"mcpServers": {"echo": entry}, "imports": []})
+
+
+def surroundings(folder: Path) -> dict[str, str]:
+    return {**os.environ, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
+
+
 def figures() -> list[Figure]:
     taken: dict[str, list[list[float]]] = {}
     flow: dict[str, list[float]] = {}
@@ -162,7 +198,7 @@ def figures() -> list[Figure]:
         for _ in range(ROUNDS):
             for name, target in found.items():
                 taken.setdefault(name, []).append(target.latencies())
-                flow.setdefault(name, []).append(target.per_second(MANY // 10 if name == "fastmcp" else MANY))
+                flow.setdefault(name, []).append(target.per_second(MANY // 10 if name in SLOW else MANY))
     middle = {name: [median(each) for each in rounds] for name, rounds in taken.items()}
     late = {name: [statistics.quantiles(each, n=20)[-1] for each in rounds] for name, rounds in taken.items()}
     return [added("p50", middle, 0.3), added("p95", late, None), calls(flow), *gateway_intent.figures()]
@@ -171,11 +207,11 @@ def figures() -> list[Figure]:
 def added(what: str, taken: dict[str, list[float]], goal: float | None) -> Figure:
     """Milliseconds on top of the raw pipe, round by round."""
     on_top = {name: [(a - b) / 1000 for a, b in zip(each, taken["raw"], strict=True)] for name, each in taken.items()}
-    others = ", ".join(f"{name} {median(on_top[name]):.2f} ms" for name in on_top if name not in ("raw", "ours"))
+    others = ", ".join(f"{name} {median(each):.2f} ms" for name, each in on_top.items() if name not in ("raw", "ours"))
     ours = median(on_top["ours"])
-    peer = f"raw pipe {median(taken['raw']):.0f} µs; added by {others}"
+    peer = f"raw pipe {median(taken['raw']):.0f} µs; added by {others}, of which the relay reads nothing"
     told = f"≤ {goal} ms" if goal else "less than each peer"
-    least = min(median(each) for name, each in on_top.items() if name not in ("raw", "ours"))
+    least = min(median(each) for name, each in on_top.items() if name not in (*LIMITS, "ours"))
     return Figure(f"gateway.added_{what}", ours, "ms", spread(on_top["ours"]), peer, told, ours <= (goal or least))
 
 

@@ -1,5 +1,6 @@
-"""Others to be measured against, each subject's in a virtual environment of its own: never in the project's."""
+"""Others to be measured against, each subject's in a place of its own: never in the project's environment."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,3 +20,19 @@ def python_of(subject: str) -> Path:
         subprocess.run([*pip, "-r", str(lock)], check=True)
         ready.write_bytes(lock.read_bytes())
     return python
+
+
+def programs_of(subject: str) -> Path:
+    """The folder with the programs of `bench/locks/<subject>-npm`, installed the first time they are needed."""
+    locks = ROOT / "bench" / "locks" / f"{subject}-npm"
+    home = ROOT / ".bench" / f"{subject}-npm"
+    lock, ready = (locks / "package-lock.json").read_bytes(), home / ".ready"
+    if not ready.exists() or ready.read_bytes() != lock:
+        print(f"{subject}: installing the peers from npm to measure against ...", file=sys.stderr, flush=True)
+        home.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copyfile(locks / name, home / name)
+        npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        subprocess.run(npm, cwd=home, check=True)
+        ready.write_bytes(lock)
+    return home / "node_modules" / ".bin"

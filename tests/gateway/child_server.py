@@ -27,10 +27,11 @@ NAMES = [
     "ask",
     "env",
 ]
-NAMES += ["grow", "log", "pid", "count_calls"]
+NAMES += ["grow", "log", "pid", "count_calls", "touch", "watched"]
 WRITING = threading.Lock()
 calls = 0
 asked: dict[Any, Any] = {}
+watched: set[str] = set()
 
 
 def write(line: str) -> None:
@@ -71,6 +72,7 @@ def call(number: Any, name: str, given: dict[str, Any], meta: dict[str, Any]) ->
         "env": lambda: text(json.dumps(dict(os.environ))),
         "pid": lambda: text(str(os.getpid())),
         "count_calls": lambda: text(str(calls)),
+        "watched": lambda: text(" ".join(sorted(watched))),
     }
     return plain[name]() if name in plain else misbehave(number, name, meta)  # type: ignore[no-untyped-call]
 
@@ -85,6 +87,9 @@ def misbehave(number: Any, name: str, meta: dict[str, Any]) -> Any:
             sys.stderr.write("the disk is on fire\n")
             sys.stderr.flush()
             os.kill(os.getpid(), signal.SIGKILL)
+        case "touch":
+            for uri in sorted(watched):
+                send(method="notifications/resources/updated", params={"uri": uri})
         case "noise":
             write("INFO: serving")
             write('{"half": ')
@@ -118,7 +123,7 @@ def reply(message: dict[str, Any]) -> None:
         return
     match method:
         case "initialize":
-            can = {"tools": {"listChanged": True}, "logging": {}, "prompts": {}, "resources": {}}
+            can = {"tools": {"listChanged": True}, "logging": {}, "prompts": {}, "resources": {"subscribe": True}}
             info = {"name": "child", "version": "1"}
             send(
                 id=number,
@@ -133,8 +138,8 @@ def reply(message: dict[str, Any]) -> None:
             send(id=number, result={"messages": [{"role": "user", "content": content}]})
         case "resources/list":
             send(id=number, result={"resources": [{"uri": CHILD.get("uri", "mem://one"), "name": "one"}]})
-        case "resources/read":
-            send(id=number, result={"contents": [{"uri": params["uri"], "text": "contents"}]})
+        case "resources/read" | "resources/subscribe" | "resources/unsubscribe":
+            send(id=number, result=about_resource(method, params["uri"]))
         case "tools/call":
             calls += 1
             answer_call(number, params)
@@ -142,6 +147,13 @@ def reply(message: dict[str, Any]) -> None:
             send(id=number, result={})
         case _:
             send(id=number, error={"code": -32601, "message": f"no {method}"})
+
+
+def about_resource(method: str, uri: str) -> dict[str, Any]:
+    if method == "resources/read":
+        return {"contents": [{"uri": uri, "text": "contents"}]}
+    (watched.add if method == "resources/subscribe" else watched.discard)(uri)
+    return {}
 
 
 def answer_call(number: Any, params: dict[str, Any]) -> None:

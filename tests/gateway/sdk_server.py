@@ -1,4 +1,5 @@
-"""A tool server made with the official SDK: `sdk_server.py stdio`, or `http` or `sse` on a port that it tells."""
+"""A tool server made with the official SDK: `sdk_server.py stdio`; or on a port that it tells: `http`, `sse`, or
+`modern`, which is HTTP for the newer era alone."""
 
 import asyncio
 import socket
@@ -31,6 +32,32 @@ def broken() -> str:
     raise ValueError("the tool is broken")
 
 
+@server.tool()
+async def touch(ctx: Context) -> str:
+    """Says that the motto is another."""
+    await ctx.notify_resource_updated("judge://motto")
+    return "touched"
+
+
+@server.tool()
+async def learn(ctx: Context) -> str:
+    """Has one more tool from now on."""
+    server.add_tool(lambda: "new", name="learnt", description="Is new.")
+    await ctx.notify_tools_changed()
+    return "learnt"
+
+
+@server.tool()
+async def dawdle() -> str:
+    """Takes until nobody waits any longer, and says so on stderr."""
+    try:
+        await asyncio.sleep(60)
+    finally:
+        sys.stderr.write("given up\n")
+        sys.stderr.flush()
+    return "late"
+
+
 @server.resource("judge://motto")
 def motto() -> str:
     return "fiat justitia"
@@ -49,11 +76,26 @@ def guarded(app: ASGIApp, seen: set[bytes]) -> ASGIApp:
     return guard
 
 
+def modern(app: ASGIApp) -> ASGIApp:
+    """As if there had never been a handshake."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        version = dict(scope["headers"]).get(b"mcp-protocol-version") if scope["type"] == "http" else b"2026-07-28"
+        if version != b"2026-07-28":
+            await send({"type": "http.response.start", "status": 400, "headers": []})
+            await send({"type": "http.response.body", "body": b"which version is that?"})
+            return
+        await app(scope, receive, send)
+
+    return serve
+
+
 def main(how: str, token: str = "") -> None:
     if how == "stdio":
         server.run("stdio")
         return
-    app: ASGIApp = server.streamable_http_app() if how == "http" else server.sse_app()
+    app: ASGIApp = server.sse_app() if how == "sse" else server.streamable_http_app()
+    app = modern(app) if how == "modern" else app
     if token:
         app = guarded(app, {f"Bearer {token}".encode()})
     listening = socket.create_server(("127.0.0.1", 0))

@@ -2,15 +2,21 @@
 
 import asyncio
 import contextlib
+import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from mcp.shared.inbound import decode_header_value
+from msgspec import Raw
 
 from gateway.kit import child, run, table, until
 from remuda.gateway.link_http import HttpLink, events
+from remuda.mcp.eras import RESOURCE_UPDATED as UPDATED
+from remuda.mcp.eras import routing
+from remuda.mcp.jsonrpc import Request
 from remuda.runtime.tool_servers import AuthSettings, ServerSettings, Transport
 
 PROGRAM = str(Path(__file__).parent / "sdk_server.py")
@@ -36,7 +42,7 @@ async def judge(how: str, token: str = "") -> AsyncIterator[ServerSettings]:
         await process.wait()
 
 
-@pytest.mark.parametrize("how", ["stdio", "http", "sse"])
+@pytest.mark.parametrize("how", ["stdio", "http", "sse", "modern"])
 def test_a_server_of_the_sdk_can_be_used(tmp_path: Path, how: str) -> None:
     async def story() -> None:
         async with judge(how) as settings, table(tmp_path, {"judge": settings, "one": child()}) as (made, player):
@@ -56,7 +62,7 @@ def test_a_server_of_the_sdk_can_be_used(tmp_path: Path, how: str) -> None:
     run(story())
 
 
-@pytest.mark.parametrize("how", ["http", "sse"])
+@pytest.mark.parametrize("how", ["http", "sse", "modern"])
 def test_a_server_elsewhere_knows_us_by_a_token_that_is_never_told(
     tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +96,54 @@ def test_a_server_elsewhere_that_dies_and_comes_back_is_greeted_again(tmp_path: 
     run(story())
 
 
+def test_a_server_elsewhere_of_the_newer_era_tells_of_its_changes(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with judge("modern") as settings, table(tmp_path, {"judge": settings}) as (_, player):
+            await player.say("activate", server="judge")
+            await player.ask("resources/subscribe", {"uri": "judge://motto"})
+
+            async def heard(tool: str, done: Callable[[], bool]) -> None:
+                """Called until it is heard: nobody says when the server has begun to listen to us."""
+                while not done():
+                    await player.say(tool)
+
+            await heard("judge__touch", lambda: UPDATED in player.methods())
+            assert player.heard[0]["params"] == {"uri": "judge://motto"}, "how we listen is between us and the server"
+            await player.tools()
+            lists = player.lists
+            await heard("judge__learn", lambda: player.lists > lists)
+            assert await player.say("judge__learnt") == "new"
+
+    run(story())
+
+
+def test_a_call_to_a_server_of_the_newer_era_is_given_up_by_hanging_up(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with judge("modern") as settings, table(tmp_path, {"judge": settings}) as (made, player):
+            await player.say("activate", server="judge")
+            player.send({"id": "long", "method": "tools/call", "params": {"name": "judge__dawdle"}})
+            connection = made.fleet.servers["judge"].connection
+            assert connection is not None
+            link = connection.link
+            assert isinstance(link, HttpLink)
+            await until(lambda: len(link._posts) == 2)  # the other one listens
+            player.send({"method": "notifications/cancelled", "params": {"requestId": "long"}})
+            await until(lambda: len(link._posts) == 1)
+            assert player.dropped == ["long"]
+            assert (await player.call("judge__add", a=1, b=1))["structuredContent"] == {"result": 2}
+
+    run(story())
+
+
+@pytest.mark.parametrize("name", ["plain", "with space", " padded", "ümlaut", "=?base64?eA==?=", "new\nline"])
+def test_what_a_request_names_is_read_from_its_header_as_the_sdk_does(name: str) -> None:
+    params = json.dumps({"name": name})
+    headers = routing(Request(1, "tools/call", Raw(params.encode())))
+    assert headers["Mcp-Method"] == "tools/call"
+    assert decode_header_value(headers["Mcp-Name"]) == name
+    assert routing(Request(1, "tools/list")) == {"Mcp-Method": "tools/list"}
+
+
 def test_a_server_of_the_newer_era_alone_can_be_used(tmp_path: Path) -> None:
     async def story() -> None:
         async with table(tmp_path, {"new": child({"modern": True})}) as (_, player):
@@ -114,7 +168,7 @@ ENDLESS = b"HTTP/1.1 200 OK\r\n" + b"X-Pad: " + b"x" * 200_000
         (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "was not ready"),
         (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops", "status 500"),
         (b"HTTP/1.1 302 Go\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n", "has moved to"),
-        (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: no json\n\n", "was not ready"),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: no json\n\n", "ended without an answer"),
     ],
 )
 @pytest.mark.parametrize("kind", ["http", "sse"])

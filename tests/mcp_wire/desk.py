@@ -1,12 +1,13 @@
 """A desk with a few tools, for the tests of the fronts. As a program it serves them on stdin and stdout."""
 
 import asyncio
+from collections.abc import Set
 
 import uvloop
 from msgspec import Raw
 from msgspec.json import decode
 
-from remuda.mcp import Client
+from remuda.mcp import Client, Settle
 from remuda.mcp.eras import Offer, Who
 from remuda.mcp.jsonrpc import METHOD_NOT_FOUND, Notification, Request, RpcError, raw
 from remuda.mcp.stdio import serve
@@ -33,6 +34,12 @@ class ToolDesk:
             raise RpcError(METHOD_NOT_FOUND, f"there is no {request.method}")
         params = decode(request.params)
         return await self.call(client, request, params["name"], params.get("arguments", {}), params.get("_meta", {}))
+
+    def pass_on(self, client: Client, request: Request, settle: Settle) -> None:
+        pass
+
+    async def watch(self, client: Client, uris: Set[str]) -> Set[str]:  # noqa: ARG002
+        return {uri for uri in uris if uri.startswith("mem://")}
 
     async def call(
         self, client: Client, request: Request, name: str, given: dict[str, str], meta: dict[str, str]

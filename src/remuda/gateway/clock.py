@@ -69,6 +69,9 @@ class Clock(NamedTuple):
     uses: Mapping[str, Use] = {}  # the last of each server, until it leaves
 
 
+NOBODY: Mapping[str, int] = {}
+
+
 class Ticked(NamedTuple):
     clock: Clock
     leaving: Mapping[str, int]  # servers, and for how many turns each was idle
@@ -79,20 +82,19 @@ def tick(
 ) -> Ticked:
     """What a happening makes of the clock, and which servers leave for it. `server` is empty where none is meant."""
     rule = TABLE[counting][happening]
-    turn = clock.turn + rule.advances
-    uses = dict(clock.uses)
+    turn, uses = clock.turn + rule.advances, clock.uses
     if server and rule.marks and (server in uses or rule.flies >= 0):
-        before = uses.get(server, Use(turn, now))
-        uses[server] = Use(turn, now, max(0, before.flying + rule.flies))
+        flying = uses[server].flying if server in uses else 0
+        uses = {**uses, server: Use(turn, now, max(0, flying + rule.flies))}
     ticked = Clock(turn, uses)
     if not rule.sweeps:
-        return Ticked(ticked, {})
-    leaving = {server: turn - use.turn for server, use in uses.items() if _leaves(use, rules.get(server), turn, now)}
-    return Ticked(forget(ticked, leaving) if leaving else ticked, leaving)
+        return Ticked(ticked, NOBODY)
+    leaving = {name: turn - use.turn for name, use in uses.items() if _leaves(use, rules.get(name), turn, now)}
+    return Ticked(forget(ticked, leaving), leaving) if leaving else Ticked(ticked, NOBODY)
 
 
 def _leaves(use: Use, rule: Idle | None, turn: int, now: float) -> bool:
-    if rule is None or rule.pinned or use.flying:
+    if use.flying or rule is None or rule.pinned:
         return False
     return turn - use.turn >= rule.turns and now - use.at >= rule.seconds
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, assert_never
 
@@ -10,7 +11,8 @@ from msgspec import Raw, Struct
 
 from remuda.gateway.faults import NoAnswer, ServerFault
 from remuda.gateway.link import Hear, Link, Lost
-from remuda.mcp import eras
+from remuda.gateway.listening import Listening
+from remuda.mcp import Settle, eras
 from remuda.mcp.jsonrpc import (
     EMPTY,
     METHOD_NOT_FOUND,
@@ -46,6 +48,15 @@ class Ears(NamedTuple):
     lost: Callable[[ServerFault], None]
 
 
+class _Waiting(NamedTuple):
+    """Who waits for an answer, and how long."""
+
+    settle: Settle
+    method: str
+    seconds: float
+    until: float  # by the loop's clock
+
+
 class _Welcome(Struct, rename="camel"):
     protocol_version: str = ""
     capabilities: dict[str, Any] = {}
@@ -64,10 +75,13 @@ class Connection:
         self._link: Link | None = None
         self._modern: Mapping[str, Any] | None = None  # the envelope of each request, where the server wants one
         self._number = 0
-        self._waiting: dict[int, asyncio.Future[Raw]] = {}
+        self._waiting: dict[int, _Waiting] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = math.inf
         self._asking: set[asyncio.Task[None]] = set()
         self._fault: ServerFault | None = None
         self._ending = False
+        self._listening: Listening | None = None  # to a server of the newer era
 
     @property
     def alive(self) -> bool:
@@ -85,41 +99,87 @@ class Connection:
         hello = {"protocolVersion": eras.HANDSHAKE[-1], "capabilities": capabilities, "clientInfo": info}
         try:
             welcome = _welcome(self.name, await self.ask("initialize", raw(hello)))
-        except RpcError as error:
-            if error.code != eras.UNSUPPORTED_VERSION:
-                raise ServerFault(f"the tool server {self.name!r} refused the handshake: {error.message}") from error
-            self._modern = {eras.VERSION: eras.MODERN[-1], eras.INFO: info, eras.CAPABILITIES: {}}
-            welcome = _welcome(self.name, await self.ask("server/discover", EMPTY))
+        except RpcError as refusal:
+            welcome = await self._discover(info, refusal)
         else:
+            self._link.speak(welcome.protocol_version)
             self.tell("notifications/initialized", EMPTY)
             await self._link.flush()
         self.capabilities, self.instructions = welcome.capabilities, welcome.instructions
+        if self._modern is not None:
+            self._listening = Listening(self.name, self.ask, welcome.capabilities)
+
+    async def _discover(self, info: Mapping[str, str], refusal: RpcError) -> _Welcome:
+        """A server of the newer era alone refuses the handshake, each in its own words; so it is asked in its own way.
+        One that refuses that too has said at first what is wrong."""
+        self._modern = {eras.VERSION: eras.MODERN[-1], eras.INFO: info, eras.CAPABILITIES: {}}
+        self.link.speak(eras.MODERN[-1])
+        try:
+            return _welcome(self.name, await self.ask("server/discover", EMPTY))
+        except RpcError:
+            said = f"the tool server {self.name!r} refused the handshake: {refusal.message}"
+            raise ServerFault(said) from refusal
+
+    async def watch(self, uri: str, *, on: bool) -> None:
+        """Have it tell when a resource changes, or no longer."""
+        if self._listening is not None:
+            self._listening.watch(uri, on=on)
+        else:
+            await self.ask("resources/subscribe" if on else "resources/unsubscribe", raw({"uri": uri}))
 
     async def ask(self, method: str, params: Raw, seconds: float = LONGEST_WAIT) -> Raw:
         """RpcError is the server's own answer; ServerFault means that there will be none."""
+        answered: asyncio.Future[Raw | Exception] = asyncio.get_running_loop().create_future()
+
+        def settle(answer: Raw | Exception) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        number = self.begin(method, params, seconds, settle)
+        try:
+            answer = await answered
+        except asyncio.CancelledError:
+            self.give_up(number)
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def begin(self, method: str, params: Raw, seconds: float, settle: Settle) -> int:
+        """The same for who cannot wait: `settle` gets the answer or why there is none, once and at the latest when the
+        seconds are over. Until then the number that is returned gives it up."""
         if self._fault is not None or self._link is None:
             raise self._fault or ServerFault(f"the tool server {self.name!r} is not connected")
         self._number += 1
-        number = self._number
-        loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[Raw] = loop.create_future()
-        self._waiting[number] = waiting
-        late = loop.call_later(seconds, self._too_late, waiting, method, seconds)
-        try:
-            self._link.send(request(number, method, self._dressed(params)), number)
-            return await waiting
-        except (asyncio.CancelledError, NoAnswer):
-            if method not in ("initialize", "server/discover"):
-                self.tell("notifications/cancelled", raw({"requestId": number, "reason": "no longer wanted"}))
-            raise
-        finally:
-            late.cancel()
-            del self._waiting[number]
+        until = asyncio.get_running_loop().time() + seconds
+        self._waiting[self._number] = _Waiting(settle, method, seconds, until)
+        if until < self._alarm_at:
+            self._set_alarm(until)
+        self._link.send(request(self._number, method, self._dressed(params)), self._number)
+        return self._number
 
-    def _too_late(self, waiting: "asyncio.Future[Raw]", method: str, seconds: float) -> None:
-        if not waiting.done():
-            said = f"the tool server {self.name!r} did not answer {method} within {seconds:g} s"
-            waiting.set_exception(NoAnswer(said + self.link.evidence()))
+    def give_up(self, number: int) -> bool:
+        """Whether there was still something to give up: the server is told that nobody waits for it any longer."""
+        waiting = self._waiting.pop(number, None)
+        if waiting is not None and self.alive and waiting.method not in ("initialize", "server/discover"):
+            self.link.cancel(number)
+        return waiting is not None
+
+    def _set_alarm(self, until: float) -> None:
+        """One for all that wait, at the first of their ends: nearly all are answered long before it rings."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm, self._alarm_at = None, until
+        if until < math.inf:
+            self._alarm = asyncio.get_running_loop().call_at(until, self._ring)
+
+    def _ring(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for number, waiting in [each for each in self._waiting.items() if each[1].until <= now]:
+            self.give_up(number)
+            said = f"the tool server {self.name!r} did not answer {waiting.method} within {waiting.seconds:g} s"
+            self._tell(waiting, NoAnswer(said + self.link.evidence()))
+        self._set_alarm(min((waiting.until for waiting in self._waiting.values()), default=math.inf))
 
     def tell(self, method: str, params: Raw) -> None:
         if self.alive:
@@ -170,13 +230,17 @@ class Connection:
                 assert_never(message)
 
     def _settle(self, answer: Result | Failure) -> None:
-        waiting = self._waiting.get(answer.id) if isinstance(answer.id, int) else None
-        if waiting is None or waiting.done():
+        waiting = self._waiting.pop(answer.id, None) if isinstance(answer.id, int) else None
+        if waiting is None:
             log.debug("%s answered %r, which nobody asks", self.name, answer.id)  # twice, or too late
-        elif isinstance(answer, Result):
-            waiting.set_result(answer.result)
         else:
-            waiting.set_exception(fault(answer.error))
+            self._tell(waiting, answer.result if isinstance(answer, Result) else fault(answer.error))
+
+    def _tell(self, waiting: _Waiting, answer: Raw | Exception) -> None:
+        try:
+            waiting.settle(answer)
+        except Exception:  # a bug of ours with one answer must not cost the others theirs
+            log.exception("%s: the answer to %s could not be taken", self.name, waiting.method)
 
     async def _reply(self, asked: Request) -> None:
         try:
@@ -193,11 +257,14 @@ class Connection:
         if self._fault is not None:
             return
         self._fault = why
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(why)
+        waiting, self._waiting = self._waiting, {}
+        for each in waiting.values():
+            self._tell(each, why)
+        self._set_alarm(math.inf)
         for task in self._asking:
             task.cancel()
+        if self._listening is not None:
+            self._listening.stop()
         if not self._ending:
             self._ears.lost(why)
 

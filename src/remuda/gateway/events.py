@@ -1,13 +1,13 @@
 """What happens to tool servers, as values: for the log, for `remuda gateway stats`, for whoever watches."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Why = Literal["idle", "budget", "reload", "stopped"]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerStarted:
+class ServerStarted(Struct, frozen=True):
     turn: int
     server: str
     seconds: float
@@ -15,8 +15,7 @@ class ServerStarted:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLeft:
+class ServerLeft(Struct, frozen=True):
     turn: int
     server: str
     why: Why
@@ -24,15 +23,13 @@ class ServerLeft:
     tokens: int  # of its list, which need no longer be in the context
 
 
-@dataclass(frozen=True, slots=True)
-class ServerDied:
+class ServerDied(Struct, frozen=True):
     turn: int
     server: str
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class ServerRefused:
+class ServerRefused(Struct, frozen=True):
     """It could not be started, or its tools are not those that were approved."""
 
     turn: int
@@ -40,8 +37,7 @@ class ServerRefused:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class ServerCalled:
+class ServerCalled(Struct, frozen=True):
     """Shapes only: what was said is nobody's affair but theirs."""
 
     turn: int

@@ -20,6 +20,7 @@ from remuda.gateway.passing import failed
 from remuda.gateway.reach import Reach
 from remuda.gateway.server import Surroundings, ToolServer
 from remuda.gateway.toollist import ToolList
+from remuda.mcp import GiveUp, Settle
 from remuda.mcp.jsonrpc import Notification, Request
 
 log = logging.getLogger("remuda.gateway")
@@ -74,14 +75,39 @@ class Fleet:
         server = self.servers[name]
         began = monotonic()
         self._tick(Happening.CALL, name)
-        ok, size = False, 0
+        answer: Raw | None = None
         try:
             answer = await server.call(method, params)
-            ok, size = not failed(answer), len(answer)
             return answer
         finally:
-            self._note(ServerCalled(self.clock.turn, name, tool, ok, monotonic() - began, size))
-            self._tick(Happening.ANSWER, name)
+            self._called(name, tool, began, answer)
+
+    def pass_on(self, name: str, tool: str, params: Raw, settle: Settle) -> GiveUp | None:
+        """A call of a tool, without a task that waits for it. Only to a server that runs."""
+        server = self.servers[name]
+        connection = server.connection
+        if connection is None:
+            return None
+        began = monotonic()
+
+        def settled(answer: Raw | Exception) -> None:
+            # The books can wait until it is written, but not until the client has read it.
+            came = answer if isinstance(answer, Raw) else None
+            asyncio.get_running_loop().call_soon(self._called, name, tool, began, came)
+            settle(answer)
+
+        def give_up() -> None:
+            if connection.give_up(number):
+                self._called(name, tool, began, None)
+
+        self._tick(Happening.CALL, name)
+        number = connection.begin("tools/call", params, server.settings.call_seconds, settled)
+        return give_up
+
+    def _called(self, name: str, tool: str, began: float, answer: Raw | None) -> None:
+        ok, size = (not failed(answer), len(answer)) if answer is not None else (False, 0)
+        self._note(ServerCalled(self.clock.turn, name, tool, ok, monotonic() - began, size))
+        self._tick(Happening.ANSWER, name)
 
     def turn_ended(self) -> None:
         self._tick(Happening.TURN, "")

@@ -6,7 +6,7 @@ answered at once; everything else goes on to the server that it names, and the a
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -22,10 +22,11 @@ from remuda.gateway.names import server_of
 from remuda.gateway.others import Others
 from remuda.gateway.passing import Call, take_apart, text_result, turn_of
 from remuda.gateway.profiles import Mode, Profile, profile_of
+from remuda.gateway.rounds import Flight
 from remuda.gateway.routes import Routes
 from remuda.gateway.server import ToolServer
-from remuda.gateway.toollist import MOST_LISTED
-from remuda.mcp import Client
+from remuda.gateway.toollist import MOST_LISTED, Tool
+from remuda.mcp import Client, GiveUp, Settle
 from remuda.mcp.eras import Offer, Who
 from remuda.mcp.jsonrpc import Notification, Request, RpcError, members, raw, together
 from remuda.version import __version__
@@ -95,6 +96,7 @@ class Gateway:
 
     def left(self, client: Client) -> None:
         self._clients.remove(client)
+        self._others.left(client)
 
     def offer(self, who: Who) -> Offer:
         changes = {"listChanged": True}
@@ -102,8 +104,27 @@ class Gateway:
         more = {"prompts": changes, "resources": {"subscribe": True, **changes}, "logging": {}, "completions": {}}
         return Offer("remuda", __version__, {"tools": tools, **more}, INSTRUCTIONS)
 
+    async def watch(self, client: Client, uris: Set[str]) -> Set[str]:
+        return await self._others.watch(client, uris)
+
     def hear(self, client: Client, notification: Notification) -> None:
         self._others.heard(client, notification)
+
+    def pass_on(self, client: Client, request: Request, settle: Settle) -> GiveUp | None:
+        """Calls of tools whose server runs: nothing has to be waited for but its answer."""
+        if request.method != "tools/call":
+            return None
+        try:
+            call = take_apart(request.params)
+        except RpcError:
+            return None
+        self._see_turn(call)
+        name = server_of(call.name)
+        tool = self._tool(name, call.name)
+        if tool is None:
+            return None
+        flight = Flight(name, client, request.id, call.progress)
+        return self._routes.pass_on(flight, call, tool.name, settle)
 
     async def answer(self, client: Client, request: Request) -> Raw:
         match request.method:
@@ -211,13 +232,18 @@ class Gateway:
         if not name or not self.allowed.server(name):
             return self._unknown(call.name)
         server = self.fleet.servers[name]
-        tool = server.tools.tools.get(call.name) if server.tools else None
-        if tool is None and not server.running:  # what is kept of it may be old
-            await server.ready()
-            tool = server.tools.tools.get(call.name) if server.tools else None
-        if tool is None or not self.allowed.tool(name, tool.name):
+        if not server.running and (server.tools is None or call.name not in server.tools.tools):
+            await server.ready()  # what is kept of it may be old
+        tool = self._tool(name, call.name)
+        if tool is None:
             return self._unknown(call.name, server)
         return await self._routes.call(client, request, call, name, tool.name)
+
+    def _tool(self, server: str, shown: str) -> Tool | None:
+        """As far as it is known, and may be called."""
+        known = self.fleet.servers.get(server)
+        tool = known.tools.tools.get(shown) if known and known.tools else None
+        return tool if tool is not None and self.allowed.tool(server, tool.name) else None
 
     async def _call_by_name(self, client: Client, request: Request, call: Call) -> Raw:
         given = members(call.parts.get("arguments", Raw(b"{}")))

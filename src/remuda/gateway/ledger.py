@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
@@ -101,4 +100,7 @@ class Ledger:
 
 
 def _line(at: float, event: GatewayEvent) -> bytes:
-    return msgspec.json.encode({"at": round(at, 3), "event": type(event).__name__, **asdict(event)}) + b"\n"
+    return (
+        msgspec.json.encode({"at": round(at, 3), "event": type(event).__name__, **msgspec.structs.asdict(event)})
+        + b"\n"
+    )

@@ -11,10 +11,10 @@ import h11
 
 from remuda.gateway.faults import ServerFault
 from remuda.gateway.http_client import Exchange, HttpClient
-from remuda.gateway.link import Hear, Lost
+from remuda.gateway.link import Hear, Lost, cancelled
 from remuda.gateway.references import ClientCredentials
-from remuda.mcp.eras import HANDSHAKE
-from remuda.mcp.jsonrpc import INTERNAL_ERROR, RpcError, failure
+from remuda.mcp.eras import MODERN, routing
+from remuda.mcp.jsonrpc import INTERNAL_ERROR, Failure, Message, Result, RpcError, decode, failure
 
 LONGEST_EVENT = 64 << 20
 _BROKEN = (OSError, h11.ProtocolError, ServerFault)
@@ -37,6 +37,10 @@ class _Link:
         self._tasks: set[asyncio.Task[None]] = set()
         self._told: set[asyncio.Task[None]] = set()
         self._token = ("", 0.0)
+        self._version = ""  # of the protocol, once both sides have settled on one
+
+    def speak(self, version: str) -> None:
+        self._version = version
 
     async def flush(self) -> None:
         await asyncio.gather(*self._told, return_exceptions=True)
@@ -50,11 +54,12 @@ class _Link:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._client.close()
 
-    def _go(self, work: Coroutine[Any, Any, None], *, told: bool = False) -> None:
+    def _go(self, work: Coroutine[Any, Any, None], *, told: bool = False) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
         for kept in (self._tasks, self._told) if told else (self._tasks,):
             kept.add(task)
             task.add_done_callback(kept.discard)
+        return task
 
     async def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -109,10 +114,20 @@ class HttpLink(_Link):
     def __init__(self, remote: Remote, hear: Hear, lost: Lost) -> None:
         super().__init__(remote, hear, lost)
         self._session = ""
-        self._listening = False
+        self._posts: dict[int, asyncio.Task[None]] = {}  # requests whose answers have not come
 
     def send(self, message: bytes, number: int | None) -> None:
-        self._go(self._post(message, number), told=number is None)
+        post = self._go(self._post(message, number), told=number is None)
+        if number is not None:
+            self._posts[number] = post
+            post.add_done_callback(lambda _: self._posts.pop(number, None))
+
+    def cancel(self, number: int) -> None:
+        """In the newer era whoever hangs up has cancelled, and nobody would know which request a message means."""
+        if self._version not in MODERN:
+            self.send(cancelled(number), None)
+        elif post := self._posts.get(number):
+            post.cancel()
 
     async def end(self) -> None:
         if self._session:
@@ -124,26 +139,29 @@ class HttpLink(_Link):
                 pass  # it forgets the session by itself
         await super().end()
 
-    async def _own_headers(self) -> dict[str, str]:
+    async def _own_headers(self, message: bytes = b"") -> dict[str, str]:
         headers = await self._headers()
         if self._session:
             headers |= {"Mcp-Session-Id": self._session}
-        if self._listening:
-            headers |= {"MCP-Protocol-Version": HANDSHAKE[-1]}
+        if self._version:
+            headers |= {"MCP-Protocol-Version": self._version}
+        if self._version in MODERN:
+            headers |= routing(decode(message))
         return headers
 
     async def _post(self, message: bytes, number: int | None) -> None:
         try:
-            exchange = await self._client.send("POST", await self._own_headers(), message)
+            exchange = await self._client.send("POST", await self._own_headers(message), message)
             try:
                 await self._take(exchange)
+                if exchange.kind == "text/event-stream":  # what it has not answered by now it never will
+                    self._failed(ConnectionResetError("the stream of events ended without an answer"), number)
             finally:
                 self._client.give_back(exchange)
         except _BROKEN as error:
             self._failed(error, number)
             return
         if number is None and b'"notifications/initialized"' in message:
-            self._listening = True
             self._go(self._listen())
 
     async def _take(self, exchange: Exchange) -> None:
@@ -156,13 +174,14 @@ class HttpLink(_Link):
                 self._hear(data)
             return
         body = await exchange.body()
-        if exchange.kind == "application/json" and b'"jsonrpc"' in body and exchange.status != 404:
+        forgotten = exchange.status == 404 and bool(self._session)
+        if exchange.status < 300 or (not forgotten and _answers(decode(body))):
             self._hear(body)
-        elif exchange.status >= 300:
-            refused = self._refused(exchange, body)
-            if exchange.status == 404 and self._session:
-                self._lost(refused)  # it has forgotten us: the next call says hello again
-            raise refused
+            return
+        refused = self._refused(exchange, body)
+        if forgotten:
+            self._lost(refused)  # the next call says hello again
+        raise refused
 
     async def _listen(self) -> None:
         """What it tells without being asked. Many servers have no such stream, and say so."""
@@ -178,6 +197,11 @@ class HttpLink(_Link):
             pass
 
 
+def _answers(message: Message) -> bool:
+    """Whether whoever waits can be told that, although the status is an error."""
+    return isinstance(message, Result | Failure) and message.id is not None
+
+
 class SseLink(_Link):
     """The older kind: one stream for all answers, and an address for questions which it names first."""
 
@@ -191,6 +215,9 @@ class SseLink(_Link):
 
     def send(self, message: bytes, number: int | None) -> None:
         self._go(self._post(message, number), told=number is None)
+
+    def cancel(self, number: int) -> None:
+        self.send(cancelled(number), None)
 
     async def _post(self, message: bytes, number: int | None) -> None:
         try:

@@ -1,6 +1,5 @@
 """A tool server that is a program of ours: one message a line, in a process group and a cgroup of its own."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from remuda.agents.process import Child
 from remuda.domain.errors import AgentFault, RemudaError
 from remuda.gateway import link
 from remuda.gateway.faults import ServerFault
+from remuda.mcp.outbox import Outbox
 
 LONGEST_LINE = 64 << 20  # bytes; a longer message is no message, and its server is started anew
 GRACE = 1.0  # seconds from SIGTERM to SIGKILL
@@ -40,21 +40,20 @@ class ServerPipes(Pipes):
 class StdioLink:
     def __init__(self, child: Child, program: Program) -> None:
         self._child, self._program = child, program
-        self._waiting: list[bytes] = []
+        self._outbox = Outbox(lambda lines: child.write(lines.removesuffix(b"\n")))
 
     @property
     def pid(self) -> int:
         return self._child.pid
 
     def send(self, message: bytes, number: int | None) -> None:  # noqa: ARG002 - answers come on the same pipe
-        # What is sent in one go of the loop is written in one: a write costs more than all that led to it.
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._write)
-        self._waiting.append(message)
+        self._outbox.put(message)
 
-    def _write(self) -> None:
-        messages, self._waiting = self._waiting, []
-        self._child.write(b"\n".join(messages))
+    def cancel(self, number: int) -> None:
+        self.send(link.cancelled(number), None)
+
+    def speak(self, version: str) -> None:
+        """Every message says for itself what has to be said."""
 
     async def flush(self) -> None:
         """A pipe keeps the order."""

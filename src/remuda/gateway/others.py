@@ -2,23 +2,27 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from remuda.domain.errors import RemudaError
+from remuda.gateway.connection import Connection
 from remuda.gateway.fleet import Fleet
 from remuda.gateway.names import SEPARATOR, server_of, shown_name
 from remuda.gateway.passing import plain, take_apart
 from remuda.gateway.policy import Allowed
 from remuda.gateway.routes import Routes
 from remuda.gateway.server import ToolServer
+from remuda.gateway.watched import Watched
 from remuda.mcp import Client
 from remuda.mcp.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, Notification, Request, RpcError, members, raw, together
 
 log = logging.getLogger("remuda.gateway")
+
+T = TypeVar("T")
 
 # method -> where its items stand, and which capability a server must have
 LISTS = {
@@ -26,7 +30,6 @@ LISTS = {
     "resources/list": ("resources", "resources"),
     "resources/templates/list": ("resourceTemplates", "resources"),
 }
-BY_URI = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
 
 
 class _Named(Struct, frozen=True):
@@ -44,6 +47,7 @@ class Others:
         self._level: Raw | None = None
         self._prompts: dict[str, str] = {}  # as clients see it -> as its server calls it
         self._owners: dict[str, set[str]] = {}  # of each resource
+        self._watched = Watched()
         self._tasks: set[asyncio.Task[None]] = set()
         self.tools_changed: Callable[[], None] = lambda: None
 
@@ -53,8 +57,14 @@ class Others:
                 return await self._list(request.method)
             case "prompts/get":
                 return await self._prompt(client, request)
-            case "resources/read" | "resources/subscribe" | "resources/unsubscribe":
+            case "resources/read":
                 return await self._resource(request, _uri(request.params))
+            case "resources/subscribe":
+                await self._subscribe(client, _uri(request.params))
+                return raw({})
+            case "resources/unsubscribe":
+                self._unsubscribe(client, _uri(request.params))
+                return raw({})
             case "completion/complete":
                 return await self._complete(request)
             case "logging/setLevel":
@@ -116,6 +126,12 @@ class Others:
         return await self._routes.call(client, request, call, server, own)
 
     async def _resource(self, request: Request, uri: str) -> Raw:
+        def ask(server: ToolServer) -> Awaitable[Raw]:
+            return self._fleet.call(server.name, request.method, request.method, plain(request.params))
+
+        return await self._of_its_server(uri, ask)
+
+    async def _of_its_server(self, uri: str, ask: Callable[[ToolServer], Awaitable[T]]) -> T:
         """From the server that lists it. One that nobody lists may come from a template: each is asked in turn."""
         able = self._able("resources")
         owners = [server for server in able if server.name in self._owners.get(uri, ())]
@@ -125,10 +141,52 @@ class Others:
         last = RpcError(INVALID_PARAMS, f"no server that runs has the resource {uri[:200]!r}; start it first")
         for server in owners or able:
             try:
-                return await self._fleet.call(server.name, request.method, request.method, plain(request.params))
+                return await ask(server)
             except RpcError as error:
                 last = error
         raise last
+
+    # --- resources that are watched ---
+
+    async def watch(self, client: Client, uris: Set[str]) -> Set[str]:
+        """Of these a client wants to hear, and of no others. Those of them that a server will tell of."""
+        for uri in self._watched.of(client) - uris:
+            self._unsubscribe(client, uri)
+        for uri in uris - self._watched.of(client):
+            try:
+                await self._subscribe(client, uri)
+            except (RemudaError, RpcError) as error:
+                log.info("nobody tells of changes of %s: %s", uri[:200], error)
+        return self._watched.of(client)
+
+    async def _subscribe(self, client: Client, uri: str) -> None:
+        async def ask(server: ToolServer) -> str:
+            connection = server.connection
+            if connection is None or not _flag(connection.capabilities, "resources", "subscribe"):
+                raise RpcError(METHOD_NOT_FOUND, f"{server.name} does not tell when its resources change")
+            await connection.watch(uri, on=True)
+            return server.name
+
+        server = "" if uri in self._watched else await self._of_its_server(uri, ask)
+        if client in self._clients:  # it may have left in the meantime
+            self._watched.add(uri, server, client)
+
+    def _unsubscribe(self, client: Client, uri: str) -> None:
+        """Nobody has to wait until the server knows."""
+        server = self._fleet.servers.get(self._watched.drop(uri, client))
+        if server is not None and (connection := server.connection):
+            self._go(self._watch_again(connection, [uri], on=False))
+
+    async def _watch_again(self, connection: Connection, uris: Sequence[str], *, on: bool) -> None:
+        for uri in uris:
+            try:
+                await connection.watch(uri, on=on)
+            except (RemudaError, RpcError) as error:
+                log.info("%s: %s is watched as before: %s", connection.name, uri[:200], error)
+
+    def left(self, client: Client) -> None:
+        for uri in self._watched.of(client):
+            self._unsubscribe(client, uri)
 
     async def _complete(self, request: Request) -> Raw:
         try:
@@ -168,16 +226,20 @@ class Others:
                 self._routes.progress(server, told)
             case "notifications/tools/list_changed":
                 self._go(self._relist(server))
-            case "notifications/message" | "notifications/resources/updated":
-                self._tell_all(told)
+            case "notifications/resources/updated":
+                self._tell(self._watched.told(server, _uri(told.params)), told)
+            case "notifications/message":
+                self._tell(self._clients, told)
             case "notifications/resources/list_changed" | "notifications/prompts/list_changed":
-                self._tell_all(told)
+                self._tell(self._clients, told)
             case method:
                 log.debug("%s: %s is nobody's affair", server, method)
 
     def started(self, server: str) -> None:
-        """The level of logging that was asked for before it ran."""
+        """What was asked for before it ran, or of the one that ran before."""
         connection = self._fleet.servers[server].connection
+        if connection is not None and (uris := self._watched.at(server)):
+            self._go(self._watch_again(connection, uris, on=True))
         if self._level is not None and connection is not None and "logging" in connection.capabilities:
             self._go(self._level_again(self._fleet.servers[server], self._level))
 
@@ -199,9 +261,13 @@ class Others:
             await server.leave()
         self.tools_changed()
 
-    def _tell_all(self, told: Notification) -> None:
-        for client in self._clients:
-            client.notify(told.method, told.params)
+    def _tell(self, clients: Iterable[Client], told: Notification) -> None:
+        try:
+            params = plain(told.params)
+        except RpcError:
+            return  # no client could read it either
+        for client in clients:
+            client.notify(told.method, params)
 
     def _go(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -214,3 +280,8 @@ def _uri(params: Raw) -> str:
         return msgspec.json.decode(params, type=_Named).uri
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
+
+
+def _flag(capabilities: Mapping[str, Any], of: str, what: str) -> bool:
+    said = capabilities.get(of)
+    return isinstance(said, Mapping) and bool(said.get(what))

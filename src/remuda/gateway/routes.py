@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from remuda.domain.errors import RemudaError
 from remuda.gateway.fleet import Fleet
 from remuda.gateway.outputs import Outputs
 from remuda.gateway.passing import Call, text_result
 from remuda.gateway.rounds import Flight, Round, Rounds
-from remuda.mcp import Client
+from remuda.mcp import Client, GiveUp, Settle
 from remuda.mcp.jsonrpc import METHOD_NOT_FOUND, Notification, Request, RpcError, members, together
 
 # What a server may ask of a client, and what the client must have said that it can.
@@ -34,6 +35,33 @@ class Routes:
         self._rounds = Rounds()
         self.outputs = Outputs(fleet.configured.state / "output")
 
+    def pass_on(self, flight: Flight, call: Call, tool: str, settle: Settle) -> GiveUp | None:
+        """A call of a tool on its way to a server that runs; None when it does not."""
+        number = next(self._numbers)
+
+        def landed(answer: Raw | Exception) -> None:
+            self._flights.pop(number, None)
+            if isinstance(answer, Exception):
+                settle(_in_words(flight.server, answer))
+            elif self._short(answer):
+                settle(answer)
+            else:
+                keeping = asyncio.create_task(self._keep(answer, flight.server, tool))
+                keeping.add_done_callback(lambda kept: settle(_outcome(kept)))
+
+        self._flights[number] = flight
+        token = None if call.progress is None else number
+        at_server = self._fleet.pass_on(flight.server, tool, call.onward(tool, token), landed)
+        if at_server is None:
+            del self._flights[number]
+            return None
+
+        def give_up() -> None:
+            self._flights.pop(number, None)
+            at_server()
+
+        return give_up
+
     async def call(self, client: Client, request: Request, call: Call, server: str, tool: str) -> Raw:
         flight = Flight(server, client, request.id, call.progress)
         if not client.who.modern:
@@ -54,12 +82,16 @@ class Routes:
         except RpcError as error:
             if method != "tools/call":
                 raise
-            return text_result(f"{flight.server} answered with an error: {error.message}", error=True)
+            return _refused(flight.server, error)
         finally:
             del self._flights[number]
-        if len(answer) <= self._fleet.configured.gateway.output_bytes:
-            return answer
-        return await asyncio.to_thread(self.outputs.keep, answer, f"{flight.server}/{tool}")
+        return answer if self._short(answer) else await self._keep(answer, flight.server, tool)
+
+    def _short(self, answer: Raw) -> bool:
+        return len(answer) <= self._fleet.configured.gateway.output_bytes
+
+    async def _keep(self, answer: Raw, server: str, tool: str) -> Raw:
+        return await asyncio.to_thread(self.outputs.keep, answer, f"{server}/{tool}")
 
     def progress(self, server: str, told: Notification) -> None:
         """To the client whose call it is, under the token that it gave."""
@@ -87,3 +119,21 @@ class Routes:
         """What can be asked of the clients that are here, for a server that is being started."""
         able = [client.who.capabilities for client in self._clients]
         return {name: said[name] for said in able for name in ASKABLE.values() if name in said}
+
+
+def _refused(server: str, error: RpcError) -> Raw:
+    return text_result(f"{server} answered with an error: {error.message}", error=True)
+
+
+def _in_words(server: str, error: Exception) -> Raw | Exception:
+    """The model can do something about an error that it is told as a result; a client could not."""
+    if isinstance(error, RpcError):
+        return _refused(server, error)
+    return text_result(str(error), error=True) if isinstance(error, RemudaError) else error
+
+
+def _outcome(done: "asyncio.Task[Raw]") -> Raw | Exception:
+    if done.cancelled():
+        return RemudaError("the gateway was stopped")
+    error = done.exception()
+    return error if isinstance(error, Exception) else done.result()

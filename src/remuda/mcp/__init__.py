@@ -4,7 +4,7 @@ A front speaks the protocol and knows nothing of tools; a `Desk` behind it answe
 official SDK is not here, for it takes a second to import and rewrites what it passes on. It judges us in the tests.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Set
 from typing import Protocol
 
 from msgspec import Raw
@@ -27,6 +27,10 @@ class Client(Protocol):
         """Ask it something and wait. RpcError when it answers with an error, or cannot be asked."""
 
 
+Settle = Callable[[Raw | Exception], None]  # gets what a request comes to, once
+GiveUp = Callable[[], None]
+
+
 class Desk(Protocol):
     """What stands behind a front and answers."""
 
@@ -35,6 +39,13 @@ class Desk(Protocol):
 
     async def answer(self, client: Client, request: Request) -> Raw:
         """The result; RpcError for what cannot be answered. Cancelled when the client no longer wants to know."""
+
+    def pass_on(self, client: Client, request: Request, settle: Settle) -> GiveUp | None:
+        """A shorter way for what somebody else answers: it is sent on at once, without a task of its own, and what is
+        returned gives it up. None for what takes more; then `answer` is asked."""
+
+    async def watch(self, client: Client, uris: Set[str]) -> Set[str]:
+        """The resources of whose changes a client listens for from now on; those of them that can be told."""
 
     def hear(self, client: Client, notification: Notification) -> None:
         """What the client tells without asking. Cancellations are the front's affair and do not come here."""

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from remuda.domain.errors import RemudaError
-from remuda.mcp import Desk, eras
+from remuda.mcp import Desk, GiveUp, eras
 from remuda.mcp.eras import Wanted, Who
 from remuda.mcp.jsonrpc import (
     EMPTY,
@@ -61,13 +61,34 @@ class _Cancel(Struct, rename="camel"):
 _read_cancel = msgspec.json.Decoder(_Cancel).decode
 
 
+class _Passing:
+    """A request that the desk has passed on: no task waits for its answer."""
+
+    def __init__(self, number: Id, working: "dict[Id, asyncio.Task[None] | _Passing]", outlet: Outlet) -> None:
+        self._number, self._working, self._outlet = number, working, outlet
+        self.give_up: GiveUp = lambda: None
+
+    def settle(self, answer: Raw | Exception) -> None:
+        if self._working.pop(self._number, None) is None:
+            return  # it was given up
+        if isinstance(answer, Raw):
+            self._outlet.answer(self._number, result(self._number, answer))
+        else:
+            self._outlet.refuse(self._number, _refusal(answer))
+
+    def cancel(self) -> None:
+        if self._working.pop(self._number, None) is not None:
+            self.give_up()
+            self._outlet.drop(self._number)
+
+
 class Conversation:
     """Both directions between one client and a desk. What comes in is given to `receive`."""
 
     def __init__(self, desk: Desk, outlet: Outlet) -> None:
         self.who = Who()
         self._desk, self._outlet = desk, outlet
-        self._working: dict[Id, asyncio.Task[None]] = {}
+        self._working: dict[Id, asyncio.Task[None] | _Passing] = {}
         self._asked: dict[Id, asyncio.Future[Raw]] = {}
         self._number = 0
         self._listening: dict[Id, Wanted] = {}
@@ -95,8 +116,8 @@ class Conversation:
 
     def forget(self, number: Id) -> None:
         """Nobody waits for the answer to this request any longer."""
-        if task := self._working.get(number):
-            task.cancel()
+        if work := self._working.get(number):
+            work.cancel()
 
     async def close(self) -> None:
         """The client is gone: stop all that was done for it. Who says so a second time says nothing new."""
@@ -107,10 +128,10 @@ class Conversation:
             if not waiting.done():
                 waiting.set_exception(RpcError(INTERNAL_ERROR, "the client went away before it answered"))
                 waiting.exception()  # whoever waited may be gone as well
-        tasks = list(self._working.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        work = list(self._working.values())
+        for each in work:
+            each.cancel()
+        await asyncio.gather(*(each for each in work if isinstance(each, asyncio.Task)), return_exceptions=True)
         self._desk.left(self)
 
     # --- to the client ---
@@ -153,9 +174,28 @@ class Conversation:
             why = f"{MOST_AT_ONCE} requests are under way; wait for some of them"
             self._outlet.refuse(asked.id, RpcError(INTERNAL_ERROR, why))
             return
+        if self._passed_on(asked):
+            return
         task = asyncio.create_task(self._reply(asked))
         self._working[asked.id] = task
         task.add_done_callback(lambda _: self._working.pop(asked.id, None))
+
+    def _passed_on(self, asked: Request) -> bool:
+        """Most of what comes is for somebody behind the desk, and a task for each would cost more than all the rest."""
+        if not self.who.protocol or self.who.modern or eras.stands_alone(asked.params):
+            return False
+        passing = _Passing(asked.id, self._working, self._outlet)
+        self._working[asked.id] = passing  # before it is passed on: it may be settled at once
+        try:
+            give_up = self._desk.pass_on(self, asked, passing.settle)
+        except Exception as error:
+            passing.settle(error)
+            return True
+        if give_up is None:
+            del self._working[asked.id]
+            return False
+        passing.give_up = give_up
+        return True
 
     async def _reply(self, asked: Request) -> None:
         try:
@@ -168,13 +208,8 @@ class Conversation:
         except asyncio.CancelledError:
             self._outlet.drop(asked.id)
             raise
-        except RpcError as error:
-            self._outlet.refuse(asked.id, error)
-        except RemudaError as error:
-            self._outlet.refuse(asked.id, RpcError(INTERNAL_ERROR, str(error)))
-        except Exception:
-            log.exception("%s broke", asked.method)
-            self._outlet.refuse(asked.id, RpcError(INTERNAL_ERROR, "this broke inside Remuda; its log has more"))
+        except Exception as error:
+            self._outlet.refuse(asked.id, _refusal(error))
         else:
             self._outlet.answer(asked.id, result(asked.id, answer))
 
@@ -196,15 +231,22 @@ class Conversation:
 
     async def _listen(self, asked: Request) -> Raw:
         """Until the client cancels it or leaves: the answer is only the end."""
-        honoured = eras.wanted(asked.params)
-        self._listening[asked.id] = honoured
-        acknowledged = eras.acknowledged(asked.id, honoured)
-        self._outlet.tell(notification("notifications/subscriptions/acknowledged", acknowledged), asked.id)
+        wanted = eras.wanted(asked.params)
+        self._listening[asked.id] = wanted
         try:
+            if wanted.resourceSubscriptions:
+                wanted = self._listening[asked.id] = wanted.only(await self._desk.watch(self, self._watched()))
+            told = eras.acknowledged(asked.id, wanted)
+            self._outlet.tell(notification("notifications/subscriptions/acknowledged", told), asked.id)
             await self._over.wait()
         finally:
             del self._listening[asked.id]
+            if wanted.resourceSubscriptions:
+                await self._desk.watch(self, self._watched())
         return raw({"_meta": {eras.SUBSCRIPTION: asked.id}})
+
+    def _watched(self) -> frozenset[str]:
+        return frozenset(uri for wanted in self._listening.values() for uri in wanted.resourceSubscriptions or ())
 
     def _hear(self, told: Notification) -> None:
         if told.method != CANCELLED:
@@ -225,3 +267,12 @@ class Conversation:
             waiting.set_result(answer.result)
         else:
             waiting.set_exception(fault(answer.error))
+
+
+def _refusal(error: Exception) -> RpcError:
+    if isinstance(error, RpcError):
+        return error
+    if isinstance(error, RemudaError):
+        return RpcError(INTERNAL_ERROR, str(error))
+    log.error("a request broke", exc_info=error)
+    return RpcError(INTERNAL_ERROR, "this broke inside Remuda; its log has more")

@@ -5,14 +5,15 @@ Up to 2025-11-25 a client says hello once (`initialize`), and either side may sp
 and what changed is only told to those who listen (`subscriptions/listen`).
 """
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from remuda.mcp.jsonrpc import EMPTY, INVALID_PARAMS, Id, RpcError, raw
+from remuda.mcp.jsonrpc import EMPTY, INVALID_PARAMS, Id, Message, Notification, Request, RpcError, raw
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = ("2026-07-28",)
@@ -93,9 +94,14 @@ _read_hello = msgspec.json.Decoder(_Hello).decode
 _MARK = VERSION.encode()
 
 
+def stands_alone(params: Raw) -> bool:
+    """Whether a request may say itself who asks; `envelope` knows."""
+    return _MARK in bytes(params)
+
+
 def envelope(params: Raw) -> Who | None:
     """Who asks, when the request says so itself; None for one that belongs to a session."""
-    if _MARK not in bytes(params):
+    if not stands_alone(params):
         return None  # by far the most: no need to parse them
     try:
         meta = _read_params(params).meta
@@ -139,6 +145,37 @@ def discovered(offer: Offer) -> Raw:
     return raw(told | ({"instructions": offer.instructions} if offer.instructions else {}))
 
 
+# Methods that name what they are about, and where. Over HTTP the newer era wants it in the headers as well.
+_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+
+class _About(Struct):
+    name: str = ""
+    uri: str = ""
+
+
+_read_about = msgspec.json.Decoder(_About).decode
+
+
+def routing(message: Message) -> dict[str, str]:
+    """The headers by which whoever stands between can route a message of the newer era without reading it."""
+    if not isinstance(message, Request | Notification):
+        return {}
+    headers = {"Mcp-Method": message.method}
+    if key := _NAMED.get(message.method):
+        try:
+            headers["Mcp-Name"] = _in_a_header(getattr(_read_about(message.params), key))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return headers  # the server will say what is wrong with it
+    return headers
+
+
+def _in_a_header(value: str) -> str:
+    if value.isascii() and value.isprintable() and value == value.strip() and not value.startswith("=?base64?"):
+        return value
+    return f"=?base64?{base64.b64encode(value.encode()).decode()}?="
+
+
 class _Stamps(Struct):
     resultType: str | UnsetType = UNSET  # noqa: N815  (their names)
     ttlMs: int | UnsetType = UNSET  # noqa: N815
@@ -174,6 +211,11 @@ class Wanted(Struct, frozen=True):
         if method == RESOURCE_UPDATED:
             return _read_uri(params).uri in (self.resourceSubscriptions or ())
         return bool(getattr(self, LISTENED.get(method, ""), False))
+
+    def only(self, known: Set[str]) -> "Wanted":
+        """The same without the resources that nobody can tell of."""
+        uris = tuple(uri for uri in self.resourceSubscriptions or () if uri in known)
+        return msgspec.structs.replace(self, resourceSubscriptions=uris or None)
 
 
 class _Uri(Struct):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from remuda.mcp import Desk
 from remuda.mcp.conversation import Conversation
 from remuda.mcp.jsonrpc import INVALID_REQUEST, Id, RpcError, decode, failure
+from remuda.mcp.outbox import Outbox
 
 LONGEST_LINE = 16 << 20
 CHUNK = 1 << 16
@@ -57,37 +58,31 @@ class _Input(asyncio.Protocol):
 class _Output(asyncio.BaseProtocol):
     def __init__(self) -> None:
         self.transport: asyncio.WriteTransport | None = None
-        self._waiting: list[bytes] = []
+        self.outbox = Outbox(self._write)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.WriteTransport, transport)
 
     def tell(self, message: bytes, about: Id | None) -> None:  # noqa: ARG002 - one pipe for all
-        self._write(message)
+        self.outbox.put(message)
 
     def answer(self, to: Id, message: bytes) -> None:  # noqa: ARG002
-        self._write(message)
+        self.outbox.put(message)
 
     def refuse(self, to: Id | None, error: RpcError) -> None:
-        self._write(failure(to, error.body))
+        self.outbox.put(failure(to, error.body))
 
     def drop(self, to: Id) -> None:
         """Nothing is owed."""
 
-    def _write(self, message: bytes) -> None:
-        # What is said in one go of the loop is written in one: a write costs more than all that led to it.
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self.flush)
-        self._waiting.append(message)
-
-    def flush(self) -> None:
-        messages, self._waiting = self._waiting, []
-        if not messages or self.transport is None or self.transport.is_closing():
+    def _write(self, lines: bytes) -> None:
+        transport = self.transport
+        if transport is None or transport.is_closing():
             return
-        if self.transport.get_write_buffer_size() > LONGEST_BACKLOG:
-            self.transport.abort()  # it will never read them
-            return
-        self.transport.write(b"\n".join((*messages, b"")))
+        if transport.get_write_buffer_size() > LONGEST_BACKLOG:
+            transport.abort()  # it will never read them
+        else:
+            transport.write(lines)
 
 
 async def serve(desk: Desk, *, stop: asyncio.Event | None = None) -> None:
@@ -110,7 +105,7 @@ async def serve(desk: Desk, *, stop: asyncio.Event | None = None) -> None:
         stopping.cancel()
         reading.close()
         await conversation.close()
-        outgoing.flush()
+        outgoing.outbox.flush()
         transport.close()
         await pumped_out.drained()
 

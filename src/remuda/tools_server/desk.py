@@ -1,7 +1,7 @@
 """One session's desk: what its agent asks for through MCP, put to the runtime under the agent's own name."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 from typing import assert_never
 
@@ -13,7 +13,7 @@ from remuda.domain.errors import Invalid, Refused, RemudaError, UnknownAgent, Un
 from remuda.domain.events import Event
 from remuda.domain.tools import Tool
 from remuda.effects.live import Live
-from remuda.mcp import Client
+from remuda.mcp import Client, Settle
 from remuda.mcp.eras import Offer, Who
 from remuda.mcp.jsonrpc import EMPTY, INVALID_PARAMS, METHOD_NOT_FOUND, Notification, Request, RpcError, raw
 from remuda.records.repository import NoRepository, find_repository
@@ -56,6 +56,12 @@ class ToolsDesk:
                 return await self._call(request.params)
             case _:
                 raise RpcError(METHOD_NOT_FOUND, f"there is no {request.method} here, only tools")
+
+    def pass_on(self, client: Client, request: Request, settle: Settle) -> None:
+        """All is answered here."""
+
+    async def watch(self, client: Client, uris: Set[str]) -> Set[str]:  # noqa: ARG002
+        return frozenset()  # there are no resources
 
     def hear(self, client: Client, notification: Notification) -> None:
         pass

@@ -24,6 +24,10 @@ from remuda.runtime.config import load_settings
         "[watch.verdict]\nrestarts = -1",
         "[watch.verdict]\nrestart_seconds = inf",
         "[watch.spinn]\nnudge = 3.0",
+        "[bodies]\ndays = -1.0",
+        "[bodies]\ndays = nan",
+        "[bodies]\nat_most = -1",
+        "[bodies]\nmegabytes = inf",
         '[roles.worker]\nverdict = "forgive"',
     ],
 )
@@ -39,5 +43,6 @@ def test_the_defaults_are_those_of_the_detector_and_a_role_may_have_its_own_verd
     file.write_text('[roles.crew]\nverdict = "wait"\n')
     settings = load_settings(file)
     assert settings.watch.limits == Limits()
+    assert not settings.bodies.room.limited
     assert settings.roles["crew"].verdict is Course.WAIT
     assert settings.watch.patience(Course.RESTART).otherwise is Course.RESTART

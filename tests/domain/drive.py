@@ -24,6 +24,7 @@ from remuda.domain.evolve import evolve
 from remuda.domain.failure import Failure
 from remuda.domain.questions import find_question
 from remuda.domain.state import Agent, Outcome, Question, Sender, State, Usage
+from remuda.domain.trigger_commands import ReportWorkKept
 from remuda.store.codec import decode_event, encode_event
 
 WORKER = "worker-1"
@@ -136,6 +137,9 @@ class Project:
 
     def rested(self, name: str = WORKER) -> tuple[Event, ...]:
         return self.do(ReportRested(name, self.epoch(name)))
+
+    def kept(self, name: str = WORKER, size: int = 7) -> tuple[Event, ...]:
+        return self.do(ReportWorkKept(name, self.epoch(name), f"commit-{self.epoch(name)}", "", size))
 
     def asks(self, question: str = "q1", name: str = WORKER, arguments: str = '{"command":"ls"}') -> tuple[Event, ...]:
         return self.do(ReportQuestion(name, self.epoch(name), self.turn(name), question, "bash", arguments))

@@ -37,6 +37,7 @@ from remuda.domain.events import Event
 from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import Stage, Status
 from remuda.domain.state import Agent, Outcome, Sender, Usage
+from remuda.domain.trigger_commands import ReportWorkKept
 
 QUESTION = "q1"
 MOST_LETTERS = 2  # in a queue: none, one and more than one is all that can make a difference
@@ -62,6 +63,7 @@ class Kind:
     resumes: bool
     rests: bool
     asks: Asks | None
+    kept: bool  # what its last session left
 
 
 def kind_of(project: Project) -> Kind | None:
@@ -80,6 +82,7 @@ def kind_of(project: Project) -> Kind | None:
         plain and bool(agent.session and agent.session.resumes),
         rests,
         asks,
+        plain and agent.left is not None and stage(agent) is Stage.ENDED and agent.left.epoch == project.epoch(),
     )
 
 
@@ -119,6 +122,7 @@ def reported(project: Project) -> Iterator[Report]:
         yield ReportSessionFailed(WORKER, each, "no such program")
         yield ReportUsage(WORKER, each, turn, 1, Usage(1, 1, 1, 1, 1, 1, 1))
         yield ReportRested(WORKER, each)
+        yield ReportWorkKept(WORKER, each, "commit", "", 7)
         for question, asking in ((QUESTION, _asking(project)), (QUESTION, 99), ("never asked", 1)):
             yield ReportAnswerGiven(WORKER, each, question, asking)
         for number in {turn, turn - 1, turn + 7, 0}:

@@ -4,8 +4,8 @@ from domain.drive import WORKER, Project
 from domain.explore import Kind, reachable
 from remuda.domain.commands import PauseAgent, ReapAgent, SpawnAgent
 from remuda.domain.due import all_due, due
-from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession, key
-from remuda.domain.lifecycle import Stage, Status
+from remuda.domain.effects import Effect, EndSession, GiveAnswer, KeepWork, Rest, RunTurn, StartSession, key
+from remuda.domain.lifecycle import WITH_PROCESS, Stage, Status
 from remuda.domain.state import Agent
 
 # Written out by hand: what is owed to the process when a session is at a stage, in a status it can go with.
@@ -43,6 +43,9 @@ def test_each_reachable_state_owes_exactly_what_is_written_here() -> None:
             expected.append(GiveAnswer)
         if kind.rests:
             expected.append(Rest)
+        left = agent.left is not None and agent.left.epoch == agent.session.epoch if agent.session else False
+        if kind.stage is Stage.ENDED and kind.status not in WITH_PROCESS and not left:
+            expected.append(KeepWork)
         assert [type(effect) for effect in due(agent)] == expected, kind
 
 

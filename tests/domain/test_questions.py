@@ -189,6 +189,7 @@ def test_it_can_be_answered_while_no_session_lives_and_serves_the_next(project: 
     project.do(PauseAgent(WORKER))
     project.ended()
     project.says()
+    project.kept()
     assert due(project.agent()) == ()
     project.do(ResumeAgent(WORKER))
     project.started()

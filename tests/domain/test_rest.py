@@ -17,7 +17,7 @@ from remuda.domain.commands import (
     StopAgent,
 )
 from remuda.domain.due import due
-from remuda.domain.effects import EndSession, Rest, StartSession
+from remuda.domain.effects import EndSession, KeepWork, Rest, StartSession
 from remuda.domain.events import (
     ReportIgnored,
     RestBegan,
@@ -216,8 +216,9 @@ def test_one_that_is_paused_while_it_rests_has_its_rest_and_works_when_it_is_res
     project.limited()
     project.ended()
     project.do(ask(WORKER))
-    assert [type(effect) for effect in due(project.agent())] == [Rest]
+    assert [type(effect) for effect in due(project.agent())] == [Rest, KeepWork]
     project.rested()
+    project.kept()
     assert due(project.agent()) == ()
     project.do(ResumeAgent(WORKER))
     assert [type(effect) for effect in due(project.agent())] == [StartSession]
@@ -250,6 +251,7 @@ def test_the_dead_do_not_rest(project: Project, end: RetireAgent | ReapAgent) ->
     project.ended()
     project.do(end)
     assert project.agent().rest_until == 0
+    project.kept()
     assert due(project.agent()) == ()
     (event,) = project.rested()
     assert isinstance(event, ReportIgnored)

@@ -84,6 +84,7 @@ def test_a_resting_agent_goes_on_resting(project: Project, rest: type[PauseAgent
     status = project.agent().status
     project.do(NEXT)
     assert project.agent().status is status
+    project.kept()
     assert due(project.agent()) == ()
 
 

@@ -93,6 +93,32 @@ def test_the_dead_stay_until_they_are_buried_and_then_their_transcripts_go(proje
     assert json.loads(project.ok("bury", "--older-than", "0s", "--json")) == {"buried": []}
 
 
+def test_where_the_settings_limit_them_the_oldest_bodies_go_and_otherwise_none_ever_does(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    names = ("ada", "bob", "cyd")
+    try:
+        project.ok("up", "-d")
+        for name in names:
+            project.ok("spawn", "--name", name)
+            until(lambda name=name: status(project, name) == "ready")  # type: ignore[misc]
+            project.ok("retire", name)
+        until(lambda: len(events(project, "work_kept")) == 3)
+        project.ok("down")
+        project.ok("up", "-d")
+        assert [name for name in names if name in project.ok("ps", "--all")] == list(names)
+        project.ok("down")
+        (tmp_path / "remuda.toml").write_text("[bodies]\nat_most = 1\n")
+        project.ok("up", "-d")
+        until(lambda: len(events(project, "body_removed")) == 2)
+        assert [(each["agent"], each["author"]) for each in events(project, "buried")] == [
+            ("ada", "remuda"),
+            ("bob", "remuda"),
+        ]
+        assert [path.name for path in Place(tmp_path).transcripts.iterdir()] == ["cyd"]
+    finally:
+        project("down")
+
+
 def test_a_restart_gives_the_work_to_a_successor_and_a_drill_stops_anyone(project: Project) -> None:
     stopped(project, "ada")
     project("verdict", "ada", "restart", "--strategy", "revert").fails(3, "no checkpoints")

@@ -256,6 +256,7 @@ def test_a_lasting_role_hibernates_without_a_process_and_wakes_on_mail() -> None
     merged(project)
     assert project.agent().status is Status.HIBERNATING
     project.ended()
+    project.kept()
     assert due(project.agent()) == ()
     project.do(SendMessage(WORKER, "m9", Sender.USER, "user", "once more"))
     assert project.agent().status is Status.STARTING

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from domain.drive import WORKER, Project
-from fakes import breathe
+from fakes import breathe, within
 from remuda.domain.commands import (
     PauseAgent,
     Report,
@@ -16,9 +16,10 @@ from remuda.domain.commands import (
     ReportSessionFailed,
     RetireAgent,
 )
-from remuda.domain.effects import Effect, EndSession, GiveAnswer, Rest, RunTurn, StartSession, whose
+from remuda.domain.effects import Effect, EndSession, GiveAnswer, KeepWork, Rest, RunTurn, StartSession, whose
 from remuda.domain.errors import AgentFault, EffectFailed
 from remuda.domain.failure import REMEDY, Failure
+from remuda.domain.trigger_commands import ReportWorkKept
 from scenarios.test_hands import Bench, fails, told
 
 
@@ -116,10 +117,25 @@ def test_the_rest_of_one_that_is_retired_is_left_off() -> None:
         bench.owe()
         await breathe()
         bench.project.do(RetireAgent(WORKER))
+        bench.project.kept()
         bench.owe()
         bench.reports.set_result(ReportRested(WORKER, 1))
         await breathe()
         assert bench.told == []
+
+    told(story)
+
+
+def test_work_that_cannot_be_kept_is_tried_again_and_then_given_up_with_the_reason() -> None:
+    async def story(bench: Bench) -> None:
+        bench.do = fails(4, None)
+        bench.project.ready()
+        bench.project.do(RetireAgent(WORKER))
+        bench.project.ended()
+        bench.owe()
+        await within(bench.heard.wait())
+        assert bench.told == [ReportWorkKept(WORKER, 1, "", "no such program", 0)]
+        assert bench.kinds() == [KeepWork] * 4
 
     told(story)
 

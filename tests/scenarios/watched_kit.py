@@ -11,7 +11,7 @@ from remuda.views.body import Body, Remains, body, of_agent
 def remains(project: Watched, name: str = WORKER) -> Body:
     return body(
         project.agent(name),
-        of_agent(name, project.log),
+        of_agent(project.agent(name), project.log),
         project.state.tasks,
         Remains(["the last it said"], ["a"], "+x"),
     )

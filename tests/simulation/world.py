@@ -31,6 +31,7 @@ from remuda.domain.effects import (
     Effect,
     EndSession,
     GiveAnswer,
+    KeepWork,
     RemoveBody,
     Rest,
     RunTurn,
@@ -41,6 +42,7 @@ from remuda.domain.errors import EffectFailed
 from remuda.domain.failure import Failure
 from remuda.domain.permission import Policy, Ruling
 from remuda.domain.state import Outcome, Usage
+from remuda.domain.trigger_commands import ReportWorkKept
 from remuda.effects.questions import Questions
 from simulation.disk import TICK, Disk
 from simulation.yard import Yard
@@ -95,6 +97,8 @@ class World:
         if isinstance(effect, AwaitVerdict | RemoveBody):
             raise EffectFailed("no clock for verdicts, and nothing of the dead")
         self._is_durable(effect)
+        if isinstance(effect, KeepWork):
+            return await self._keep(effect)
         if isinstance(effect, Rest):
             return await self._rest(effect)
         if isinstance(effect, GiveAnswer):
@@ -222,6 +226,15 @@ class World:
         if self.chance(0.2):
             self._later(self._dice.uniform(0, 30), lambda: self._tell(over))
         return over
+
+    async def _keep(self, effect: KeepWork) -> Report:
+        await self.passing(self._dice.choice((0, TICK, 3)))
+        if self.chance(0.1):
+            raise EffectFailed("git would not")
+        left = ReportWorkKept(effect.agent, effect.epoch, f"commit-{effect.epoch}", "", 10)
+        if self.chance(0.2):
+            self._later(self._dice.uniform(0, 10), lambda: self._tell(left))
+        return left
 
     async def _give(self, effect: GiveAnswer) -> Report | None:
         await self.passing(self._dice.choice((0, 0, TICK, 1)))

@@ -62,6 +62,7 @@ SAMPLES: list[tuple[log.Event, list[str]]] = [
     (cut.VerdictSought("ada", Trigger.SPIN, Sought("bob", 60.0, Course.REAP, 3, 60.0)), ["verdict_sought"]),
     (cut.VerdictReached("ada", Trigger.SPIN, Course.RESTART, "bob", "so", successor="eve"), ["verdict_reached"]),
     (cut.AgentSucceeded("ada", "eve", (1.0,)), ["succeeded"]),
+    (cut.WorkKept("ada", 2, "c0ffee", "", 10), ["work_kept"]),
     (cut.AgentBuried("ada", "user"), ["buried"]),
     (cut.BodyRemoved("ada", 2), ["body_removed"]),
     (log.MailWithdrawn("ada", "t1", ("m1",), 0), ["queue_changed"]),

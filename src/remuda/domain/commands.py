@@ -105,6 +105,7 @@ class ReportSessionStarted:
     epoch: int
     ref: str
     metered: bool = False
+    tree: str = ""  # what it found there, in git; empty where that was known, or nobody could tell
 
 
 @dataclass(frozen=True, slots=True)

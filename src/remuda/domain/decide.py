@@ -6,7 +6,7 @@ Nothing here asks for a status in order to permit a move. A decision proposes th
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from remuda.domain import budget, questions, reports, speaking, task_decide, task_reports, verdict, workflow
+from remuda.domain import budget, burial, questions, reports, speaking, task_decide, task_reports, verdict, workflow
 from remuda.domain.budget_commands import CheckBudget, GrantBudget, ReserveBudget, SetBudget, SettleBudget
 from remuda.domain.commands import (
     AgentCommand,
@@ -66,6 +66,7 @@ from remuda.domain.trigger_commands import (
     ReportBodyRemoved,
     ReportSaidAgain,
     ReportVerdictOverdue,
+    ReportWorkKept,
     SeekVerdict,
 )
 
@@ -287,8 +288,9 @@ RULES: Mapping[type, Callable[[Decision, Any], object]] = {
     SeekVerdict: verdict.seek,
     GiveVerdict: lambda decision, command: verdict.give(decision, command, _spawn),
     ReportVerdictOverdue: lambda decision, report: verdict.overdue(decision, report, _spawn),
-    BuryAgent: verdict.bury,
-    ReportBodyRemoved: verdict.removed,
+    ReportWorkKept: burial.kept,
+    BuryAgent: burial.bury,
+    ReportBodyRemoved: burial.removed,
     AddTasks: task_decide.add,
     EditTask: task_decide.edit,
     NoteTask: task_decide.note,

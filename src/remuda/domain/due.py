@@ -7,12 +7,14 @@ not matter how the state was reached.
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from remuda.domain.burial import unkept
 from remuda.domain.effects import (
     AgentEffect,
     AwaitVerdict,
     Effect,
     EndSession,
     GiveAnswer,
+    KeepWork,
     MergeTask,
     PrepareWorktree,
     RemoveBody,
@@ -41,7 +43,8 @@ class Debtors(Protocol):
 def due(agent: Agent) -> tuple[AgentEffect, ...]:
     """At most one thing for its process, and beside it the answers that it waits for, or a rest."""
     process = _of_process(agent)
-    return (*((process,) if process else ()), *_answers(agent), *_rest(agent), *_after_a_trigger(agent))
+    beside = (*_answers(agent), *_rest(agent), *_after_a_trigger(agent), *_remains(agent))
+    return (process, *beside) if process else beside
 
 
 def _of_process(agent: Agent) -> StartSession | RunTurn | EndSession | None:
@@ -57,6 +60,7 @@ def _of_process(agent: Agent) -> StartSession | RunTurn | EndSession | None:
                 options=agent.options,
                 resumes=session.resumes,
                 folder=agent.folder,
+                first=agent.begun is None or agent.begun.errand != session.errand,
             )
         case Session(stage=Stage.STARTED) as session if agent.turn is not None:
             return RunTurn(agent.name, session.epoch, agent.turn.number, agent.turn.message)
@@ -82,10 +86,16 @@ def _rest(agent: Agent) -> Iterator[Rest]:
         yield Rest(agent.name, agent.session.epoch, agent.rest_until)
 
 
-def _after_a_trigger(agent: Agent) -> Iterator[AwaitVerdict | RemoveBody]:
-    epoch = agent.session.epoch if agent.session else 0
+def _after_a_trigger(agent: Agent) -> Iterator[AwaitVerdict]:
     if agent.sought is not None and agent.sought.until:
+        epoch = agent.session.epoch if agent.session else 0
         yield AwaitVerdict(agent.name, epoch, agent.sought.until)
+
+
+def _remains(agent: Agent) -> Iterator[KeepWork | RemoveBody]:
+    epoch = agent.session.epoch if agent.session else 0
+    if unkept(agent):
+        yield KeepWork(agent.name, epoch, agent.begun)
     if agent.buried_at and not agent.body_removed:
         yield RemoveBody(agent.name, epoch)
 

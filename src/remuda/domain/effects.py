@@ -7,6 +7,7 @@ performers make sure that one key has one result.
 from dataclasses import dataclass
 from typing import assert_never
 
+from remuda.domain.body import Begun
 from remuda.domain.state import Message
 
 
@@ -21,6 +22,7 @@ class StartSession:
     options: tuple[tuple[str, str], ...]
     resumes: str
     folder: str = ""  # where it works, from the project's root; empty: the root itself
+    first: bool = True  # in this place: what it finds there must be known when it is gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +122,23 @@ class AwaitVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepWork:
+    """Keep what an agent without a process has made, as it is now: whatever comes later is not its own."""
+
+    agent: str
+    epoch: int  # of its last session
+    begun: Begun | None  # None: it never began
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveBody:
-    """Remove what a buried agent has left: its transcripts. Its work is in git, its story in the log."""
+    """Remove what a buried agent has left: its transcripts and what was kept of its work. Its story is in the log."""
 
     agent: str
     epoch: int
 
 
-AgentEffect = StartSession | RunTurn | EndSession | Rest | GiveAnswer | AwaitVerdict | RemoveBody
+AgentEffect = StartSession | RunTurn | EndSession | Rest | GiveAnswer | AwaitVerdict | KeepWork | RemoveBody
 TaskEffect = PrepareWorktree | RunAcceptance | MergeTask | RemoveWorktree
 Effect = AgentEffect | TaskEffect
 
@@ -142,7 +153,7 @@ def whose(effect: Effect) -> str:
 def key(effect: Effect) -> Key:
     """To end a session at once is another thing than to end it gently: the one must be able to overtake the other."""
     match effect:
-        case StartSession() | RemoveBody():
+        case StartSession() | KeepWork() | RemoveBody():
             part: int | float | str = 0
         case RunTurn():
             part = effect.turn

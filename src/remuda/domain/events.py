@@ -63,6 +63,7 @@ class SessionStarted:
     epoch: int
     ref: str
     metered: bool = False  # its calls to the model go through the meter
+    tree: str = ""  # what it found where it works
 
 
 @dataclass(frozen=True, slots=True)

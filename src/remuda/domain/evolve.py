@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from remuda.domain.accounts import evolve_ledger
+from remuda.domain.body import Begun
 from remuda.domain.events import (
     AgentEvent,
     AgentSpawned,
@@ -159,7 +160,11 @@ def _session_requested(agent: Agent, event: SessionRequested, at: float) -> Agen
 
 def _session_started(agent: Agent, event: SessionStarted, at: float) -> Agent:
     session = _at(agent.session, Stage.STARTED)._replace(ref=event.ref, metered=event.metered)
-    return agent._replace(session=session, active_at=at)
+    begun = agent.begun
+    here = session.errand == agent.errand  # else it was sent elsewhere meanwhile, and nothing is done in this session
+    if here and (begun is None or begun.errand != session.errand):
+        begun = Begun(agent.folder, session.errand, event.tree)
+    return agent._replace(session=session, begun=begun, active_at=at)
 
 
 def _session_end_requested(agent: Agent, _event: SessionEndRequested, at: float) -> Agent:

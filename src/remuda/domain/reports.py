@@ -60,7 +60,7 @@ def decide(draft: Draft, report: AgentReport) -> None:
 
 
 def _session_started(draft: Draft, report: ReportSessionStarted) -> None:
-    draft.emit(SessionStarted(report.agent, report.epoch, tidy(report.ref), report.metered))
+    draft.emit(SessionStarted(report.agent, report.epoch, tidy(report.ref), report.metered, tidy(report.tree)))
     draft.move(Status.READY, "its session has started")
     wake(draft)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from remuda.domain.body import Begun, Left
 from remuda.domain.ledger import Ledger
 from remuda.domain.lifecycle import Phase, Stage, Status
 from remuda.domain.spin import Trail
@@ -151,6 +152,8 @@ class Agent(NamedTuple):
     trail: Trail = Trail()  # what tells work from going in circles
     after: str = ""  # the agent whose place it took
     restarts: tuple[float, ...] = ()  # when that happened, to it and to those before it
+    begun: Begun | None = None  # what it found where its sessions run
+    left: Left | None = None  # what there was after the last of them, where that is kept
     buried_at: float = 0.0  # 0 while its body lies there
     body_removed: bool = False
     ended_at: float = 0.0  # 0 while alive

@@ -79,6 +79,15 @@ class ReportVerdictOverdue:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportWorkKept:
+    agent: str
+    epoch: int
+    commit: str
+    note: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReportBodyRemoved:
     agent: str
     epoch: int
@@ -86,4 +95,4 @@ class ReportBodyRemoved:
 
 
 TriggerCommand = NudgeAgent | FireTrigger | SeekVerdict | GiveVerdict | BuryAgent
-TriggerReport = ReportSaidAgain | ReportVerdictOverdue | ReportBodyRemoved
+TriggerReport = ReportSaidAgain | ReportVerdictOverdue | ReportWorkKept | ReportBodyRemoved

@@ -57,6 +57,17 @@ class AgentSucceeded:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkKept:
+    """What the agent had made when its session was over is safe from whatever others change."""
+
+    agent: str
+    epoch: int
+    commit: str
+    note: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class AgentBuried:
     agent: str
     by: str
@@ -68,4 +79,6 @@ class BodyRemoved:
     files: int
 
 
-TriggerEvent = AgentNudged | SaidAgain | VerdictSought | VerdictReached | AgentSucceeded | AgentBuried | BodyRemoved
+TriggerEvent = (
+    AgentNudged | SaidAgain | VerdictSought | VerdictReached | AgentSucceeded | WorkKept | AgentBuried | BodyRemoved
+)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from remuda.domain.body import Left
 from remuda.domain.spin import Level, Trail, follow, told
 from remuda.domain.state import Agent
 from remuda.domain.trigger import Course, Override
@@ -14,6 +15,7 @@ from remuda.domain.trigger_events import (
     SaidAgain,
     VerdictReached,
     VerdictSought,
+    WorkKept,
 )
 
 
@@ -40,6 +42,10 @@ def _succeeded(agent: Agent, event: AgentSucceeded, _at: float) -> Agent:
     return agent._replace(after=event.after, restarts=event.restarts)
 
 
+def _kept(agent: Agent, event: WorkKept, _at: float) -> Agent:
+    return agent._replace(left=Left(event.epoch, event.commit, event.note, event.size))
+
+
 def _buried(agent: Agent, _event: AgentBuried, at: float) -> Agent:
     return agent._replace(buried_at=at)
 
@@ -54,6 +60,7 @@ RULES: Mapping[type, Callable[[Agent, Any, float], Agent]] = {
     VerdictSought: _sought,
     VerdictReached: _reached,
     AgentSucceeded: _succeeded,
+    WorkKept: _kept,
     AgentBuried: _buried,
     BodyRemoved: _removed,
 }

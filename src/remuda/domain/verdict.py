@@ -18,20 +18,16 @@ from remuda.domain.task_commands import AssignTask
 from remuda.domain.text import LONGEST_REASON, check_text, tidy
 from remuda.domain.trigger import Course, Fired, Sought, Strategy, Trigger
 from remuda.domain.trigger_commands import (
-    BuryAgent,
     FireTrigger,
     GiveVerdict,
     NudgeAgent,
-    ReportBodyRemoved,
     ReportSaidAgain,
     ReportVerdictOverdue,
     SeekVerdict,
 )
 from remuda.domain.trigger_events import (
-    AgentBuried,
     AgentNudged,
     AgentSucceeded,
-    BodyRemoved,
     SaidAgain,
     VerdictReached,
     VerdictSought,
@@ -321,26 +317,3 @@ def _succeed(decision: Decision, draft: Draft, fired: Fired, command: GiveVerdic
         workflow.bereave(decision, task, f"{name} takes over")
         workflow.assign(decision, AssignTask(task.id, name, by="remuda", words=note))
     return name
-
-
-# --- after ---
-
-
-def bury(decision: Decision, command: BuryAgent) -> None:
-    draft = decision.agent(command.agent)
-    agent = draft.agent
-    if agent.status not in DEAD:
-        raise Refused(f"{agent.name} is {agent.status}; only the dead are buried")
-    if agent.session is not None and agent.session.stage is not Stage.ENDED:
-        raise Refused(f"the process of {agent.name} is still on its way out; try again in a moment")
-    if agent.buried_at:
-        raise Refused(f"{agent.name} is buried already")
-    draft.emit(AgentBuried(agent.name, command.by))
-
-
-def removed(decision: Decision, report: ReportBodyRemoved) -> None:
-    draft = decision.agent(report.agent)
-    if not draft.agent.buried_at or draft.agent.body_removed:
-        draft.emit(ReportIgnored(report.agent, report.epoch, 0, type(report).__name__, "no body is to be removed"))
-        return
-    draft.emit(BodyRemoved(report.agent, report.files))

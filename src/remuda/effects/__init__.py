@@ -8,6 +8,7 @@ from remuda.domain.effects import (
     Effect,
     EndSession,
     GiveAnswer,
+    KeepWork,
     MergeTask,
     PrepareWorktree,
     RemoveBody,
@@ -20,6 +21,7 @@ from remuda.domain.effects import (
 from remuda.effects.await_verdict import await_verdict
 from remuda.effects.end_session import end_session
 from remuda.effects.give_answer import give_answer
+from remuda.effects.keep_work import keep_work
 from remuda.effects.merge_task import merge_task
 from remuda.effects.prepare_worktree import prepare_worktree
 from remuda.effects.remove_body import remove_body
@@ -39,7 +41,7 @@ async def perform(world: World, effect: Effect) -> Report | None:
             return await run_turn(world, effect)
         case EndSession():
             return await end_session(world, effect)
-        case Rest() | AwaitVerdict() | RemoveBody() | GiveAnswer():
+        case Rest() | AwaitVerdict() | KeepWork() | RemoveBody() | GiveAnswer():
             return await _beside(world, effect)
         case PrepareWorktree():
             return await prepare_worktree(world, effect)
@@ -53,13 +55,15 @@ async def perform(world: World, effect: Effect) -> Report | None:
             assert_never(effect)
 
 
-async def _beside(world: World, effect: Rest | AwaitVerdict | RemoveBody | GiveAnswer) -> Report | None:
+async def _beside(world: World, effect: Rest | AwaitVerdict | KeepWork | RemoveBody | GiveAnswer) -> Report | None:
     """What needs no process of the agent's own."""
     match effect:
         case Rest():
             return await rest(world, effect)
         case AwaitVerdict():
             return await await_verdict(world, effect)
+        case KeepWork():
+            return await keep_work(world, effect)
         case RemoveBody():
             return await remove_body(world, effect)
         case GiveAnswer():

@@ -63,6 +63,8 @@ class Live:
         self._tools: dict[str, float] = {}  # in use -> since when, on the loop's clock
         self._asked: dict[str, str] = {}  # the arguments of those tools; some programs tell them only at first
         self._closed = False
+        self.ending = False  # somebody has asked for its end
+        self.over = asyncio.Event()
 
     @property
     def ring(self) -> OutputRing:
@@ -201,6 +203,7 @@ class Live:
         self._tell(ReportSessionEnded(self.agent, self.epoch, detail, ended.returncode, failure))
 
     async def end(self, *, gentle: bool) -> Ended:
+        self.ending = True
         if self._watching is not None:
             self._watching.cancel()
         if self.session is None:
@@ -214,6 +217,7 @@ class Live:
         if not self._closed:
             self.report_output()
             self._closed = True
+            self.over.set()
             if self.questions is not None:
                 self.questions.drop()
             self._transcript.close()

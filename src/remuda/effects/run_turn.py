@@ -22,6 +22,7 @@ async def run_turn(world: World, effect: RunTurn) -> Report | None:
     live = world.live.get(effect.agent)
     if live is None or live.epoch != effect.epoch or live.session is None:
         raise EffectFailed(f"session {effect.epoch} of {effect.agent} is not running here")
+    await world.free(live.folder, effect.agent)
     async with live.in_turn:
         live.begin_turn(effect.turn)
         live.say("prompt", effect.message.text, name=effect.message.author)

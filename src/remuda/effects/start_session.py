@@ -7,6 +7,7 @@ from remuda.agents import Launch
 from remuda.domain.commands import Report, ReportSessionStarted
 from remuda.domain.effects import StartSession
 from remuda.domain.errors import EffectFailed
+from remuda.effects.bodies import begin
 from remuda.effects.live import Live
 from remuda.effects.questions import Questions
 from remuda.effects.steps import Steps
@@ -26,6 +27,7 @@ async def start_session(world: World, effect: StartSession) -> Report:
             raise EffectFailed(f"session {before.epoch} of {effect.agent} is in the way: it {ended.detail}")
         world.forget(before)
     backend = world.backend(effect.backend)
+    await world.free(effect.folder, effect.agent)
     path = session_path(world.transcripts, effect.agent, effect.epoch)
     transcript = Transcript(path, OutputRing(world.output_lines))
     live = Live(effect.agent, effect.epoch, transcript=transcript, tell=world.tell, clock=world.clock)
@@ -51,11 +53,18 @@ async def start_session(world: World, effect: StartSession) -> Report:
         sandbox=world.sandbox(effect.role),
     )
     world.live[effect.agent] = live  # from now on its token opens: programs call their tools before they say hello
+    finding = asyncio.ensure_future(_find(world, effect))  # while the program comes up
     try:
         session = await backend(launch, live.listen, live.questions.ask)
     except BaseException:
+        finding.cancel()
         world.forget(live)
         live.close()
         raise
     live.watch(session, world.forget)
-    return ReportSessionStarted(effect.agent, effect.epoch, session.ref, loan.metered)
+    return ReportSessionStarted(effect.agent, effect.epoch, session.ref, loan.metered, await finding)
+
+
+async def _find(world: World, effect: StartSession) -> str:
+    """What the agent finds where it is to work. It is kept before its first turn, for its body."""
+    return await begin(world.yard, world.places, effect.folder, effect.agent) if effect.first else ""

@@ -9,9 +9,12 @@ from remuda.agents import Backend, McpServer, Sandbox
 from remuda.domain.commands import Report
 from remuda.domain.effects import StartSession
 from remuda.domain.permission import Policy
+from remuda.effects.bodies import Yard
 from remuda.effects.live import Live
+from remuda.effects.places import Places
 from remuda.effects.turn_records import TurnRecords
 from remuda.effects.work import MergeQueue, WorkRules
+from remuda.records.keeping import FOLDER
 from remuda.store.output import DEFAULT_LINES
 
 DEFAULT_SILENCE = 900.0
@@ -49,6 +52,7 @@ class World:
     live: dict[str, Live] = field(default_factory=dict)
     work: WorkRules = field(default_factory=WorkRules)
     merges: MergeQueue = field(default_factory=MergeQueue)
+    places: Places = field(default_factory=Places)
     records: TurnRecords | None = None
     lenders: list[Lend] = field(default_factory=list)  # tools, meter, gateway: who serves them here adds itself
 
@@ -61,6 +65,15 @@ class World:
             "\n\n".join(loan.instructions for loan in loans if loan.instructions),
             any(loan.metered for loan in loans),
         )
+
+    @property
+    def yard(self) -> Yard:
+        return Yard(self.root, self.records.keeping.folder if self.records else FOLDER)
+
+    async def free(self, folder: str, agent: str) -> None:
+        """Wait until an agent may begin in a folder: see `Places.free`."""
+        others = [each for each in self.live.values() if each.folder == folder and each.agent != agent]
+        await self.places.free(folder, [each.over for each in others if each.ending])
 
     def forget(self, live: Live) -> None:
         if self.live.get(live.agent) is live:

@@ -25,6 +25,7 @@ from remuda.runtime.ids import new_id
 from remuda.runtime.loop import Loop, Watch
 from remuda.runtime.place import Hold, Place, check_log, find_place, make_place
 from remuda.runtime.runtime import Runtime, environment, policy, sandbox
+from remuda.runtime.upkeep import upkeep
 from remuda.store import Store
 from remuda.store.sqlite import SqliteStore
 from remuda.watch.briefing import briefing
@@ -68,9 +69,11 @@ async def open_runtime(folder: Path, beside: Sequence[Beside] = ()) -> AsyncIter
                 instance = new_id()
                 await runtime.submit(StartRuntime(instance))
                 runtime.hands.owe(runtime.loop.state, runtime.loop.state)
+                keeping_room = asyncio.ensure_future(upkeep(runtime, runtime.settings.bodies.room))
                 try:
                     yield runtime
                 finally:
+                    keeping_room.cancel()
                     await _stop(runtime, instance)
         finally:
             await store.close()

@@ -19,7 +19,7 @@ from remuda.records.validations import COMMANDS, DEFAULT_LIMIT, Checks
 from remuda.runtime.budget_settings import BudgetSettings, MeterSettings
 from remuda.runtime.nearest import in_words, keys_of
 from remuda.runtime.tool_servers import GatewaySettings
-from remuda.runtime.watch_settings import WatchSettings, check_watches
+from remuda.runtime.watch_settings import BodySettings, WatchSettings, check_bodies, check_watches
 from remuda.runtime.work_settings import AcceptanceSettings, MergeSettings, WorktreeSettings, work_rules
 from remuda.store.output import DEFAULT_LINES
 
@@ -131,6 +131,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     budget: BudgetSettings = BudgetSettings()
     meter: MeterSettings = MeterSettings()
     watch: WatchSettings = WatchSettings()
+    bodies: BodySettings = BodySettings()
 
     @property
     def work(self) -> WorkRules:
@@ -163,6 +164,7 @@ def load_settings(path: Path) -> Settings:
     try:
         settings.work  # noqa: B018 - it must make sense
         check_watches(settings.watch)
+        check_bodies(settings.bodies)
         for each in settings.routing:
             each.route()
     except Invalid as error:

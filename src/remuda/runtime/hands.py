@@ -13,6 +13,7 @@ from remuda.domain.effects import (
     Effect,
     EndSession,
     GiveAnswer,
+    KeepWork,
     Key,
     MergeTask,
     PrepareWorktree,
@@ -28,6 +29,7 @@ from remuda.domain.effects import (
 from remuda.domain.errors import AgentFault, RemudaError
 from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.task_commands import ReportWorkFailed
+from remuda.domain.trigger_commands import ReportWorkKept
 
 log = logging.getLogger("remuda.hands")
 
@@ -42,6 +44,7 @@ RETRIES: Mapping[type[Effect], Callable[[], Iterator[float]]] = {
     EndSession: lambda: chain((0.5, 1.0, 2.0, 5.0), repeat(15.0)),
     Rest: lambda: repeat(1.0),
     AwaitVerdict: lambda: repeat(1.0),
+    KeepWork: lambda: iter((0.5, 2.0, 10.0)),
     RemoveBody: lambda: chain((0.5, 2.0), repeat(60.0)),
     GiveAnswer: lambda: repeat(1.0),
     PrepareWorktree: lambda: iter((0.5, 2.0)),
@@ -129,6 +132,8 @@ class Hands:
             return ReportWorkFailed(effect.task, effect.attempt, error)
         if isinstance(effect, StartSession):
             return ReportSessionFailed(effect.agent, effect.epoch, error, failure)
+        if isinstance(effect, KeepWork):
+            return ReportWorkKept(effect.agent, effect.epoch, "", error, 0)
         # Its process may be alive all the same, and is not to be called gone before it is.
         await self._try(EndSession(effect.agent, effect.epoch, gentle=False))
         return ReportSessionEnded(effect.agent, effect.epoch, error, failure=failure)

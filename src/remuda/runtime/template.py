@@ -160,4 +160,9 @@ TEMPLATE = """\
 # seconds = 600.0         # to wait for one; then it is as roles.NAME.verdict says
 # restarts = 3            # then it is given up,
 # restart_seconds = 3600.0  # if they were in so short a time
+
+[bodies]                  # the oldest dead are buried by themselves, transcripts and all; 0: never for that reason
+# days = 0.0              # after so long
+# at_most = 0             # when there are more
+# megabytes = 0.0         # when their transcripts take more
 """

@@ -8,6 +8,7 @@ import msgspec
 from remuda.domain.errors import Invalid
 from remuda.domain.spin import Limits
 from remuda.domain.trigger import Course
+from remuda.watch.bodies import Room
 from remuda.watch.changeset import Wrong
 from remuda.watch.gang import Wayward
 from remuda.watch.verdict import Patience
@@ -45,6 +46,18 @@ class VerdictSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     restart_seconds: float = 3600.0  # if they were in so short a time
 
 
+class BodySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When the oldest of the dead are buried without being asked for; 0: never for that reason."""
+
+    days: float = 0.0  # that a body lies there
+    at_most: int = 0  # bodies
+    megabytes: float = 0.0  # of their transcripts together
+
+    @property
+    def room(self) -> Room:
+        return Room(self.days * 86400, self.at_most, int(self.megabytes * 1_000_000))
+
+
 class WatchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spin: SpinSettings = SpinSettings()
     stall: StallSettings = StallSettings()
@@ -76,6 +89,12 @@ def check_watches(settings: WatchSettings) -> None:
     for key, fine, rule in _rules(settings):
         if not fine:
             raise Invalid(f"watch.{key} must be {rule}")
+
+
+def check_bodies(settings: BodySettings) -> None:
+    for key, value in (("days", settings.days), ("at_most", settings.at_most), ("megabytes", settings.megabytes)):
+        if not 0 <= value < math.inf:  # also not nan
+            raise Invalid(f"bodies.{key} must be 0 or more, not {value}")
 
 
 def _rules(settings: WatchSettings) -> Iterator[tuple[str, bool, str]]:

@@ -1,6 +1,6 @@
 """A body: what a dead agent has left, for whoever wants to know why it died and how to go on."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -8,6 +8,7 @@ from remuda.domain.events import AgentEvent, PhaseChanged, Recorded, StatusChang
 from remuda.domain.lifecycle import DEAD
 from remuda.domain.state import Agent
 from remuda.domain.task import Task
+from remuda.domain.task_events import StepCompleted
 from remuda.domain.trigger_events import AgentNudged, VerdictReached
 from remuda.views.process_events import event_text, process_events
 from remuda.views.roster import cost_usd, tokens
@@ -53,7 +54,9 @@ class Body(msgspec.Struct, frozen=True):
     unread: list[str]  # mail that it did not get to
     last_output: list[str]
     transcripts: list[str]  # files, from the project's root
-    diff: str  # of its work against where it started
+    diff: str  # of what it left against what it began from
+    note: str  # why there is no diff, or not all of it
+    work: str  # how to see all of it
     resume: str  # how to go on with its conversation
     restart: str  # how to have somebody else try
     timeline: list[str]
@@ -65,10 +68,19 @@ class Remains(msgspec.Struct, frozen=True):
     last_output: list[str] = []
     transcripts: list[str] = []
     diff: str = ""
+    note: str = ""
+    work: str = ""
 
 
-def of_agent(name: str, records: Iterable[Recorded]) -> list[Recorded]:
-    return [each for each in records if getattr(each.event, "agent", "") == name]
+def of_agent(agent: Agent, records: Iterable[Recorded]) -> list[Recorded]:
+    """What tells of it, and which steps were done, by whomever, before it died."""
+
+    def of_it(record: Recorded) -> bool:
+        if isinstance(record.event, StepCompleted):
+            return not agent.ended_at or record.at <= agent.ended_at
+        return getattr(record.event, "agent", "") == agent.name
+
+    return [each for each in records if of_it(each)]
 
 
 def last_task(story: Sequence[Recorded]) -> str:
@@ -86,6 +98,7 @@ def body(agent: Agent, story: Sequence[Recorded], tasks: Mapping[str, Task], rem
     cut = fired if agent.trigger is not None else None  # one that was overruled did not kill it
     session = agent.session
     name = last_task(story)
+    done = {event.step for event in events if isinstance(event, StepCompleted) and event.task == name}
     return Body(
         name=agent.name,
         role=agent.role,
@@ -105,7 +118,7 @@ def body(agent: Agent, story: Sequence[Recorded], tasks: Mapping[str, Task], rem
         last_status=deaths[-1].was if deaths else "",
         last_phase=phases[-1].was if phases else "",
         task=name,
-        step=_step(tasks.get(name)),
+        step=_step(tasks.get(name), done),
         created_at=agent.created_at,
         ended_at=agent.ended_at,
         buried_at=agent.buried_at,
@@ -114,16 +127,19 @@ def body(agent: Agent, story: Sequence[Recorded], tasks: Mapping[str, Task], rem
         last_output=remains.last_output,
         transcripts=remains.transcripts,
         diff=remains.diff,
+        note=remains.note,
+        work=remains.work,
         resume=f"conversation {session.ref} of {agent.backend}" if session and session.ref else "",
         restart=f"remuda spawn --role {agent.role}" + (f" --backend {agent.backend}" if agent.backend else ""),
         timeline=_timeline(story, agent.role),
     )
 
 
-def _step(task: Task | None) -> str:
+def _step(task: Task | None, done: Collection[int]) -> str:
+    """Where it was when the agent died; others may have gone on since."""
     if task is None or not task.brief.steps:
         return ""
-    left = [number for number in range(1, len(task.brief.steps) + 1) if number not in task.steps_done]
+    left = [number for number in range(1, len(task.brief.steps) + 1) if number not in done]
     if not left:
         return f"all {len(task.brief.steps)} steps done"
     return f"step {left[0]} of {len(task.brief.steps)}: {task.brief.steps[left[0] - 1]}"
@@ -173,6 +189,8 @@ def body_text(shown: Body) -> str:
         ("restart", shown.restart),
         ("unread", "; ".join(shown.unread)),
         ("transcripts", ", ".join(shown.transcripts)),
+        ("work", shown.work),
+        ("diff", shown.note),
         ("buried", moment(shown.buried_at) if shown.buried_at else ""),
     ]
     room = max(len(label) for label, _ in pairs)

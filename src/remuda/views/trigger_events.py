@@ -12,10 +12,11 @@ from remuda.domain.trigger_events import (
     TriggerEvent,
     VerdictReached,
     VerdictSought,
+    WorkKept,
 )
 
 TriggerType = Literal[
-    "nudged", "said_again", "verdict_sought", "verdict_reached", "succeeded", "buried", "body_removed"
+    "nudged", "said_again", "verdict_sought", "verdict_reached", "succeeded", "work_kept", "buried", "body_removed"
 ]
 BoundType = Literal["budget_reserved", "budget_warned", "trigger_fired"]
 
@@ -37,6 +38,8 @@ def told(event: TriggerEvent) -> tuple[TriggerType, dict[str, Any]]:
             return "verdict_reached", {"trigger": event.trigger, "until": event.until or None, "why": why}
         case AgentSucceeded():
             return "succeeded", {"why": f"it takes the place of {event.after}"}
+        case WorkKept():
+            return "work_kept", {"epoch": event.epoch, "why": event.note or f"commit {event.commit[:12]}"}
         case AgentBuried():
             return "buried", {"author": event.by}
         case BodyRemoved():

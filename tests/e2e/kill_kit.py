@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from adapters.git_kit import make_repository
 from e2e.cli_kit import environment
-from e2e.test_kill import REMUDA, Project, until
+from e2e.test_kill import REMUDA, Project
 from remuda.agents.process import sweep
 from remuda.agents.strays import marked
 from remuda.domain.lifecycle import Status
@@ -85,4 +85,4 @@ def hunted(folder: Path, settings: str = "") -> Iterator[Hunted]:
         sweep(f"{project.place.mark}/")
 
 
-__all__ = ["Hunted", "hunted", "until"]
+__all__ = ["Hunted", "hunted"]

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.kill_kit import Hunted, hunted, until
+from e2e.kill_kit import Hunted, hunted
 from remuda.domain.burial import unkept
 from remuda.domain.lifecycle import DEAD, Status
 from remuda.domain.trigger_events import WorkKept
+from waiting import until_true
 
 KILLS = 3
 
@@ -40,12 +41,12 @@ def test_whenever_the_runtime_is_killed_around_a_death_there_is_one_body_and_it_
             name = f"ada-{number}"
             project.spawn(name)
             project.send(name, {"write": {"path": f"{name}.txt", "text": "the agent's\n"}})
-            until(lambda name=name: project.agent(name).turns == 1)  # type: ignore[misc]
+            until_true(lambda name=name: project.agent(name).turns == 1)  # type: ignore[misc]
             seq = project.state.seq
             asked_to_end(project, name, way)
-            until(lambda name=name, seq=seq + number * pace: project.grown_to(seq)() or kept(project, name))  # type: ignore[misc]
+            until_true(lambda name=name, seq=seq + number * pace: project.grown_to(seq)() or kept(project, name))  # type: ignore[misc]
             project.killed_and_started()
-            until(lambda name=name: kept(project, name))  # type: ignore[misc]
+            until_true(lambda name=name: kept(project, name))  # type: ignore[misc]
             expected = Status.RETIRED if way == "retire" else Status.REAPED if way == "reap" else Status.FAILED
             assert project.agent(name).status is expected
             shown = project.says("body", "show", name)

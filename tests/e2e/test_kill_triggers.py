@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from e2e.kill_kit import Hunted, hunted, until
+from e2e.kill_kit import Hunted, hunted
 from remuda.domain.events import StatusChanged, TriggerFired, TurnEnded
 from remuda.domain.lifecycle import DEAD, Status, TaskStatus
 from remuda.domain.trigger_events import AgentNudged, VerdictReached, VerdictSought
+from waiting import until_true
 
 NAMES = ("ada", "bob", "cyd", "dot")
 CIRCLES = ({"loop": {"times": 12, "do": [{"run": ["cat", "nowhere.txt"]}]}}, {"hang": True})
@@ -36,12 +37,12 @@ def test_killed_at_every_step_an_agent_in_circles_is_nudged_once_stopped_once_an
             project.send(name, *CIRCLES)
         for _ in range(MOST_KILLS):
             seq = project.state.seq + chance.randrange(1, 40)
-            until(lambda seq=seq: project.grown_to(seq)() or over(project))  # type: ignore[misc]
+            until_true(lambda seq=seq: project.grown_to(seq)() or over(project))  # type: ignore[misc]
             if over(project):
                 break
             hit.update(stage(project, name) for name in NAMES)
             project.killed_and_started()
-        until(lambda: over(project), 60)
+        until_true(lambda: over(project), 60)
         for name in NAMES:
             told = [type(event) for event in project.of(AgentNudged | TriggerFired | VerdictSought, name)]  # type: ignore[arg-type]
             assert told == [AgentNudged, TriggerFired, VerdictSought], name
@@ -52,7 +53,7 @@ def test_killed_at_every_step_an_agent_in_circles_is_nudged_once_stopped_once_an
             answered = [each.message_id for each in project.of(TurnEnded, name) if each.outcome.answered]
             assert answered == [nudge.message.id]  # read once, and the work was never done
         assert {"circling", "AgentNudged", "TriggerFired"} <= set(hit), hit  # or this test has shown nothing
-        until(lambda: not project.processes())
+        until_true(lambda: not project.processes())
 
 
 def over(project: Hunted) -> bool:
@@ -91,10 +92,10 @@ def test_one_that_sleeps_has_no_process_and_wakes_on_mail_and_on_work_though_the
 ) -> None:
     with hunted(tmp_path, CREW) as project:
         add_task(project, 1)
-        until(lambda: is_done(project, "t1"), 60)
+        until_true(lambda: is_done(project, "t1"), 60)
         (name,) = project.state.agents
         asleep = project.is_status(name, Status.HIBERNATING)
-        until(lambda: asleep() and not project.processes())
+        until_true(lambda: asleep() and not project.processes())
         project.killed_and_started()  # as a reboot does
         assert asleep()
         assert project.processes() == []
@@ -102,13 +103,13 @@ def test_one_that_sleeps_has_no_process_and_wakes_on_mail_and_on_work_though_the
         project.kill()  # it has been told that the mail is kept, and nothing more
         assert not project.processes() or project.agent(name).status is not Status.HIBERNATING
         project.start()
-        until(lambda: len(woken(project, name)) == 1)
-        until(project.is_status(name, Status.HIBERNATING))
+        until_true(lambda: len(woken(project, name)) == 1)
+        until_true(project.is_status(name, Status.HIBERNATING))
         add_task(project, 2)
         project.killed_and_started()
-        until(lambda: is_done(project, "t2"), 60)
+        until_true(lambda: is_done(project, "t2"), 60)
         assert list(project.state.agents) == [name]
-        until(project.is_status(name, Status.HIBERNATING))
+        until_true(project.is_status(name, Status.HIBERNATING))
         assert len(woken(project, name)) == 1
 
 

@@ -100,16 +100,16 @@ def test_where_the_settings_limit_them_the_oldest_bodies_go_and_otherwise_none_e
         project.ok("up", "-d")
         for name in names:
             project.ok("spawn", "--name", name)
-            until(lambda name=name: status(project, name) == "ready")  # type: ignore[misc]
+            until_true(lambda name=name: status(project, name) == "ready")  # type: ignore[misc]
             project.ok("retire", name)
-        until(lambda: len(events(project, "work_kept")) == 3)
+        until_true(lambda: len(events(project, "work_kept")) == 3)
         project.ok("down")
         project.ok("up", "-d")
         assert [name for name in names if name in project.ok("ps", "--all")] == list(names)
         project.ok("down")
         (tmp_path / "remuda.toml").write_text("[bodies]\nat_most = 1\n")
         project.ok("up", "-d")
-        until(lambda: len(events(project, "body_removed")) == 2)
+        until_true(lambda: len(events(project, "body_removed")) == 2)
         assert [(each["agent"], each["author"]) for each in events(project, "buried")] == [
             ("ada", "remuda"),
             ("bob", "remuda"),

@@ -18,7 +18,7 @@ from remuda.gateway.toollist import ToolList, recall
 
 log = logging.getLogger("remuda.gateway")
 
-LOOK_EVERY = 1.0  # seconds between two looks at the settings
+LOOK_EVERY = 0.5  # seconds between two looks at the settings
 
 
 @asynccontextmanager
@@ -58,14 +58,16 @@ def remember(fleet: Fleet) -> None:
 
 
 async def reload(fleet: Fleet) -> None:
-    """Take new settings over when their files change. What cannot be read is told, and the old ones stay."""
-    seen = await asyncio.to_thread(_stamps, fleet.configured)
+    """Take new settings over when their files have changed and are left alone since: who writes a file empties it first,
+    and a gateway without servers is a gateway all the same. What cannot be read is told, and the old ones stay."""
+    taken = before = await asyncio.to_thread(_stamps, fleet.configured)
     while True:
         await asyncio.sleep(LOOK_EVERY)
         now = await asyncio.to_thread(_stamps, fleet.configured)
-        if now == seen:
+        settled, before = now == before, now
+        if now == taken or not settled:
             continue
-        seen = now
+        taken = now
         try:
             fleet.replace(await asyncio.to_thread(load_config, fleet.configured.path))
             remember(fleet)

@@ -28,10 +28,8 @@ class Exchange:
         self.line = line
         self._caller = caller
         self._make_tally = tally
-        self._loop = asyncio.get_running_loop()
         self._held: bytes | None = None
-        self._unread: list[bytes] = []
-        self._over: asyncio.Future[None] = self._loop.create_future()
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def start(self, order: Order, address: Address, *, hold: int = 0) -> None:
         """Send the request, but for the last few bytes."""
@@ -64,7 +62,7 @@ class Exchange:
     # --- what the service says ---
 
     def take(self, data: bytes) -> None:
-        """Bytes are on their way before they are read: what is written goes out when this returns."""
+        """Passed on first: what is written is with the kernel before it is read here."""
         if self._held:
             self.lost()  # it has not seen all of the request; what it says to that is not what it says to the whole
             return
@@ -73,24 +71,16 @@ class Exchange:
             return
         self._caller.write(data)
         self.answer.began = True
-        if not self._unread:
-            self._loop.call_soon(self._read)
-        self._unread.append(data)
+        self._response.feed(data)
+        self._look()
 
     def lost(self) -> None:
         if self._held:
             self.again = True
         else:
-            self._read()
             self._response.end()
             self._look()
         self._end()
-
-    def _read(self) -> None:
-        unread, self._unread = b"".join(self._unread), []
-        if unread:
-            self._response.feed(unread)
-            self._look()
 
     def _look(self) -> None:
         """Whether it is all, or all that can be read."""
@@ -129,5 +119,4 @@ class Exchange:
 
     def abandon(self) -> None:
         """Nobody is there any more to take the answer."""
-        self._read()
         self._end()

@@ -58,7 +58,7 @@ def remember(fleet: Fleet) -> None:
 
 
 async def reload(fleet: Fleet) -> None:
-    """Take new settings over when their files have changed and are left alone since: who writes a file empties it first,
+    """Take new settings over when their files changed and are left alone since: who writes a file empties it first,
     and a gateway without servers is a gateway all the same. What cannot be read is told, and the old ones stay."""
     taken = before = await asyncio.to_thread(_stamps, fleet.configured)
     while True:

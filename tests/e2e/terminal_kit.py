@@ -12,10 +12,15 @@ from pathlib import Path
 
 CTRL_C = b"\x03"
 WITHIN = 60.0
-# The command leads a session of its own, whose terminal this is: only so does the kernel turn Ctrl-C into a signal.
-LEAD = (
-    "import os,fcntl,sys,termios; os.setsid(); fcntl.ioctl(0,termios.TIOCSCTTY,0); os.execv(sys.argv[1],sys.argv[1:])"
-)
+# The command leads a session of its own, whose terminal this is: only so does the kernel turn Ctrl-C into a signal. And
+# it heeds the signal, also where whoever runs the tests in the background does not.
+LEAD = """
+import fcntl, os, signal, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 class Terminal:

@@ -122,12 +122,20 @@ def test_bad_settings_are_named_with_the_nearest_good_ones(tmp_path: Path) -> No
 # --- the log ---
 
 
-def log_with_agents(folder: Path) -> Project:
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a log that has agents in it, and no runtime."""
+    folder = tmp_path_factory.mktemp("pristine")
     with running(folder) as project:
         for _ in range(3):
             project.ok("spawn", "--hold", "--message", "hello " * 300)
         (folder / ".remuda/transcripts/worker-1").mkdir()
-    return project
+    return folder
+
+
+@pytest.fixture
+def log_with_agents(pristine: Path, tmp_path: Path) -> Project:
+    return Project(shutil.copytree(pristine, tmp_path, dirs_exist_ok=True, symlinks=True))
 
 
 def truncate(path: Path) -> None:
@@ -150,8 +158,10 @@ def overwrite(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [truncate, scramble, empty, overwrite])
-def test_a_damaged_log_is_told_by_every_command_and_repaired_by_doctor(tmp_path: Path, damage: object) -> None:
-    project = log_with_agents(tmp_path)
+def test_a_damaged_log_is_told_by_every_command_and_repaired_by_doctor(
+    log_with_agents: Project, tmp_path: Path, damage: object
+) -> None:
+    project = log_with_agents
     database = tmp_path / ".remuda/remuda.db"
     assert callable(damage)
     damage(database)
@@ -176,10 +186,10 @@ def test_a_damaged_log_is_told_by_every_command_and_repaired_by_doctor(tmp_path:
     assert "nothing to repair" in project.ok("doctor", "--repair")
 
 
-def test_a_log_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_log_of_a_newer_version_is_refused_and_left_alone(log_with_agents: Project, tmp_path: Path) -> None:
     import apsw
 
-    project = log_with_agents(tmp_path)
+    project = log_with_agents
     database = tmp_path / ".remuda/remuda.db"
     with apsw.Connection(str(database)) as db:
         db.pragma("user_version", 999)
@@ -193,8 +203,10 @@ def test_a_log_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> N
 # --- the disk ---
 
 
-def test_in_a_directory_that_cannot_be_written_reads_work_and_writes_say_why(tmp_path: Path) -> None:
-    project = log_with_agents(tmp_path)
+def test_in_a_directory_that_cannot_be_written_reads_work_and_writes_say_why(
+    log_with_agents: Project, tmp_path: Path
+) -> None:
+    project = log_with_agents
     shutil.rmtree(tmp_path / ".git")
     assert "worker-3" in readonly(project, "ps").out
     assert "spawned" in readonly(project, "events").out

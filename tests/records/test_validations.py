@@ -1,10 +1,13 @@
 """The protocol's rules, run by the runtime: pass, fail or skipped, with what was said."""
 
+import os
+import signal
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from adapters.agent_kit import alive
 from records.kit import SECRET, git, repository, write
 from remuda.records import checked
 from remuda.records.begin import Asked, begin
@@ -13,6 +16,7 @@ from remuda.records.journal import OpenTurn
 from remuda.records.keeping import Keeping
 from remuda.records.repository import find_repository
 from remuda.records.validations import COMMANDS, Checks
+from waiting import until_true
 
 HEADER = "/**\n * App: x\n * Version: {}\n * Description: it\n */\n"
 
@@ -59,6 +63,27 @@ def test_a_command_passes_fails_is_missing_or_takes_too_long(
     found = judged(turn, Checks(commands={"build-succeeds": argv}, seconds=1.0 if "sleep" in argv[-1] else 60.0))
     assert found["build-succeeds"][0] == status
     assert why in found["build-succeeds"][1]
+
+
+def test_what_a_check_leaves_running_does_not_keep_it_from_its_end(tmp_path: Path) -> None:
+    """Neither in its group, where it is ended, nor outside, where it holds what the check wrote to."""
+    turn = started(repository(tmp_path / "r"))
+    leaves = "sleep 600 & echo $! > inside; setsid sleep 600 & echo $! > outside; echo said"
+    found = judged(turn, Checks(commands={"tests-pass": ("sh", "-c", leaves)}, seconds=300.0))
+    assert found["tests-pass"] == ("pass", "")
+    inside, outside = (int((tmp_path / "r" / name).read_text()) for name in ("inside", "outside"))
+    try:
+        until_true(lambda: not alive(inside))
+    finally:
+        os.kill(outside, signal.SIGKILL)
+    assert Path(f"{turn.folder}/validations-tests-pass.txt").read_text().endswith("said\n")
+
+
+def test_a_check_that_writes_without_end_is_ended(tmp_path: Path) -> None:
+    turn = started(repository(tmp_path / "r"))
+    found = judged(turn, Checks(commands={"tests-pass": ("yes",)}, seconds=300.0))
+    assert found["tests-pass"] == ("fail", "it wrote more than 64 MB and was ended")
+    assert Path(f"{turn.folder}/validations-tests-pass.txt").stat().st_size < 1 << 19
 
 
 def test_what_a_check_says_is_kept_without_secrets_and_its_command_is_no_shell_string(tmp_path: Path) -> None:

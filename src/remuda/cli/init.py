@@ -1,14 +1,13 @@
 """Make a project."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import click
 
 from remuda.cli.say import note, out
 from remuda.domain.errors import Invalid, RemudaError, StoreFailed
-from remuda.runtime.place import Place, find_place, make_place
+from remuda.runtime.place import Place, find_place, make_place, repository_of
 from remuda.runtime.template import TEMPLATE
 
 
@@ -45,21 +44,6 @@ def init_place(root: Path) -> Place:
 
 class NoGit(RemudaError):
     """The machine lacks what we stand on."""
-
-
-def repository_of(folder: Path) -> Path | None:
-    """The top of the git repository that a folder is in, if it is in one and git is there to say so."""
-    try:
-        found = subprocess.run(
-            ["git", "-C", str(folder), "rev-parse", "--show-toplevel"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return Path(found.stdout.rstrip("\n")) if found.returncode == 0 else None
 
 
 def _make_folder(folder: Path) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 import click
 
 from remuda.cli.call import Broken, NotUp, exchange
-from remuda.cli.init import init_place, repository_of
+from remuda.cli.init import init_place
 from remuda.cli.project import project
 from remuda.cli.say import note, out
 from remuda.domain.errors import Conflict, Invalid, RemudaError, StoreFailed
-from remuda.runtime.place import Place, find_holder, make_place
+from remuda.runtime.place import Place, find_holder, make_place, repository_of
 
 PATIENCE = 15.0  # seconds for a runtime in the background to answer
 LOOK_EVERY = 0.05

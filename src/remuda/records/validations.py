@@ -1,10 +1,13 @@
 """What is checked before a turn counts as complete. The runtime runs it; the model is told, and cannot tick it off."""
 
+import contextlib
 import fnmatch
 import os
 import re
 import signal
 import subprocess
+import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +22,8 @@ from remuda.records.text import one_line, path_text, visible
 
 DEFAULT_LIMIT = 600.0
 LONGEST_LOG = 1 << 18  # bytes that are kept of what a check says, from its end
+MOST_OUTPUT = 64 << 20  # bytes; a check that writes more has run away
+LOOK_EVERY = 0.5  # seconds, at how much it has written
 TAIL = 1500  # characters of it that an agent is told
 # The protocol's rules, and the setting that has the command of each.
 COMMANDS: Mapping[str, str] = {
@@ -83,31 +88,41 @@ def _skipped(rule: str) -> Validation:
 
 
 def _run(turn: OpenTurn, top: Path, rule: str, argv: tuple[str, ...], seconds: float) -> tuple[Validation, str]:
-    """In a process group of its own, so that whatever it starts is ended with it."""
-    try:
-        process = subprocess.Popen(
-            argv,
-            cwd=top,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            process_group=0,
-        )
-    except OSError as error:
-        return Validation(rule, "fail", why=f"it could not be started: {error.strerror or error}"), ""
-    try:
-        said, _ = process.communicate(timeout=seconds)
-        why = f"exit code {process.returncode}" if process.returncode else ""
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        said, _ = process.communicate()
-        why = f"it took more than {seconds:g} s and was ended"
+    """In a process group of its own, so that whatever it starts is ended with it. What it says goes to a file, not to a
+    pipe: a flood of it does not fill our memory, and who has left the group cannot make us wait by holding the pipe.
+    (agents/command.py has a whole supervisor for this, but no hook could wait for that.)"""
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                argv, cwd=top, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, process_group=0
+            )
+        except OSError as error:
+            return Validation(rule, "fail", why=f"it could not be started: {error.strerror or error}"), ""
+        why = _why_bad(process, output.fileno(), seconds)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        output.seek(max(0, os.fstat(output.fileno()).st_size - 4 * LONGEST_LOG))
+        said = output.read(4 * LONGEST_LOG)
     # More is read than is kept: a secret that the cut went through would not be known for one.
-    shown = redactor(os.environ)(f"$ {' '.join(argv)}\n{said[-4 * LONGEST_LOG :].decode(errors='replace')}")
+    shown = redactor(os.environ)(f"$ {' '.join(argv)}\n{said.decode(errors='replace')}")
     text = visible(shown[-LONGEST_LOG:])
     details = f"validations/{rule}.txt"
     write_whole(f"{turn.folder}/{details.replace('/', '-')}", text.encode(errors="replace"), 0o600)
     return Validation(rule, "fail" if why else "pass", details, why), text[-TAIL:]
+
+
+def _why_bad(process: subprocess.Popen[bytes], output: int, seconds: float) -> str:
+    """Nothing when it ended by itself, and well."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        try:
+            code = process.wait(min(left, LOOK_EVERY))
+            return f"exit code {code}" if code else ""
+        except subprocess.TimeoutExpired:
+            if os.fstat(output).st_size > MOST_OUTPUT:
+                return f"it wrote more than {MOST_OUTPUT >> 20} MB and was ended"
+    return f"it took more than {seconds:g} s and was ended"
 
 
 def _of_files(rule: str, globs: tuple[str, ...], good: Callable[[Change], bool], differ: list[Change]) -> Validation:

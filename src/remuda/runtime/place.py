@@ -5,16 +5,17 @@ import hashlib
 import json
 import os
 import socket
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from remuda.domain.errors import Conflict, Invalid, StoreCorrupt, StoreFailed
+from remuda.domain.errors import Conflict, EffectFailed, Invalid, StoreCorrupt, StoreFailed
+from remuda.git import ask, text
 
 STATE = ".remuda"
 SETTINGS = "remuda.toml"
+SOON = 10.0  # seconds for git to say where we are
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +77,13 @@ def make_place(folder: Path) -> Place:
 def exclude_from_git(place: Place) -> None:
     """Where the project is in a git repository; it need not be in one."""
     try:
-        found = subprocess.run(
-            ["git", "-C", str(place.root), "rev-parse", "--git-path", "info/exclude"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        found = ask(place.root, "rev-parse", "--show-prefix", "--git-path", "info/exclude", within=SOON)
+    except EffectFailed:
         return
-    if found.returncode != 0:
+    if found.code:
         return
-    exclude = place.root / found.stdout.strip()
-    line = f"/{STATE}/" if not _prefix(place) else f"/{_prefix(place)}{STATE}/"
+    prefix, path = text(found.out).split("\n")[:2]
+    line, exclude = f"/{prefix}{STATE}/", place.root / path
     lines = exclude.read_text().splitlines() if exclude.exists() else []
     if line not in lines:
         exclude.parent.mkdir(parents=True, exist_ok=True)
@@ -96,12 +91,13 @@ def exclude_from_git(place: Place) -> None:
             file.write(("" if not lines or exclude.read_text().endswith("\n") else "\n") + line + "\n")
 
 
-def _prefix(place: Place) -> str:
-    """The project's path within its repository, with a slash at the end, or nothing at the repository's root."""
-    shown = subprocess.run(
-        ["git", "-C", str(place.root), "rev-parse", "--show-prefix"], capture_output=True, text=True, check=False
-    )
-    return shown.stdout.strip()
+def repository_of(folder: Path) -> Path | None:
+    """The top of the git repository that a folder is in, if it is in one and git is there to say so."""
+    try:
+        found = ask(folder, "rev-parse", "--show-toplevel", within=SOON)
+    except EffectFailed:
+        return None
+    return Path(text(found.out).rstrip("\n")) if not found.code else None
 
 
 def check_log(place: Place) -> None:

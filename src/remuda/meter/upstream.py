@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol, cast
 from urllib.parse import urlsplit
 
@@ -86,13 +87,18 @@ class Line(asyncio.Protocol):
         self.transport.abort()
 
 
+@cache
+def _trust() -> ssl.SSLContext:
+    """Made once, and not before somebody calls: to read all the authorities takes a tenth of a second."""
+    return ssl.create_default_context()
+
+
 class Lines:
     """The connections to one service."""
 
     def __init__(self, url: str) -> None:
         self.address = address_of(url)
         self._idle: list[Line] = []
-        self._ssl = ssl.create_default_context() if self.address.tls else None
 
     def take_idle(self) -> Line | None:
         now = asyncio.get_running_loop().time()
@@ -110,7 +116,9 @@ class Lines:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_WITHIN):
-                _, line = await loop.create_connection(Line, self.address.host, self.address.port, ssl=self._ssl)
+                _, line = await loop.create_connection(
+                    Line, self.address.host, self.address.port, ssl=_trust() if self.address.tls else None
+                )
         except (OSError, TimeoutError, ssl.SSLError) as error:
             why = str(error) or "it does not answer"
             raise EffectFailed(f"the model's service at {self.address.authority} cannot be reached: {why}") from error

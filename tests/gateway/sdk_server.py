@@ -4,12 +4,15 @@
 import asyncio
 import socket
 import sys
+from typing import Annotated
 
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
+from pydantic import Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 server = MCPServer("judge")
+Fast = Annotated[bool, Field(json_schema_extra={"x-mcp-header": "Fast"})]
 
 
 @server.tool()
@@ -24,6 +27,12 @@ async def steps(ctx: Context) -> str:
     for number in (1, 2):
         await ctx.report_progress(number, 2)
     return "done"
+
+
+@server.tool()
+def go(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})], fast: Fast) -> str:
+    """Goes somewhere. Whoever routes the request reads where from its headers."""
+    return f"{region} {fast}"
 
 
 @server.tool()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp.shared.inbound import decode_header_value
@@ -15,8 +16,8 @@ from msgspec import Raw
 from gateway.kit import child, run, table, until
 from remuda.gateway.link_http import HttpLink, events
 from remuda.mcp.eras import RESOURCE_UPDATED as UPDATED
-from remuda.mcp.eras import routing
 from remuda.mcp.jsonrpc import Request
+from remuda.mcp.routing import marked, routing
 from remuda.runtime.tool_servers import AuthSettings, ServerSettings, Transport
 
 PROGRAM = str(Path(__file__).parent / "sdk_server.py")
@@ -138,10 +139,30 @@ def test_a_call_to_a_server_of_the_newer_era_is_given_up_by_hanging_up(tmp_path:
 @pytest.mark.parametrize("name", ["plain", "with space", " padded", "ümlaut", "=?base64?eA==?=", "new\nline"])
 def test_what_a_request_names_is_read_from_its_header_as_the_sdk_does(name: str) -> None:
     params = json.dumps({"name": name})
-    headers = routing(Request(1, "tools/call", Raw(params.encode())))
+    headers = routing(Request(1, "tools/call", Raw(params.encode())), {})
     assert headers["Mcp-Method"] == "tools/call"
     assert decode_header_value(headers["Mcp-Name"]) == name
-    assert routing(Request(1, "tools/list")) == {"Mcp-Method": "tools/list"}
+    assert routing(Request(1, "tools/list"), {}) == {"Mcp-Method": "tools/list"}
+
+
+def test_arguments_that_a_tool_has_marked_are_repeated_in_headers(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with judge("modern") as settings, table(tmp_path, {"judge": settings}) as (_, player):
+            for region in ("west", "mitten in Köln", " "):
+                assert await player.say("judge__go", region=region, fast=True) == f"{region} True"
+
+    run(story())
+
+
+def test_only_what_the_sdk_takes_for_a_mark_is_one() -> None:
+    text = {"type": "string", "x-mcp-header": "Deep"}
+    schema = {"properties": {"a": {"properties": {"b": text}}, "c": {"type": "string", "x-mcp-header": "no token"}}}
+    assert marked(schema) == {("a", "b"): "Deep"}
+    inside: list[Any] = [None, [], {"properties": 5}, {"properties": {"a": 5}}, {"items": {"properties": {"b": text}}}]
+    for odd in inside:
+        assert marked(odd) == {}
+    huge = Raw(b'{"name": "t", "arguments": {"a": {"b": %b}}}' % (b"9" * 5000))
+    assert "Mcp-Param-Deep" not in routing(Request(1, "tools/call", huge), {"t": marked(schema)})
 
 
 def test_a_server_of_the_newer_era_alone_can_be_used(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,7 +21,6 @@ from mcp_types import ListRootsResult
 from gateway.kit import run, until
 from gateway.serve_kit import START, environment, over_stdio, say, write_settings
 from gateway.test_lifecycle import gone
-from remuda.agents.strays import marked
 
 ERAS = ["legacy", "2026-07-28"]
 
@@ -110,22 +108,6 @@ def test_it_exits_with_its_servers_when_it_is_told_to(tmp_path: Path, number: si
         process.send_signal(number)
         assert process.wait(10) == 0
     assert gone(pid)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the parent-death signal is Linux's")
-def test_its_servers_die_with_it_when_it_is_killed_and_the_next_one_sweeps_up(tmp_path: Path) -> None:
-    write_settings(tmp_path, {"one": {}})
-    with start(tmp_path) as process, start(tmp_path) as other:
-        pid, kept = child_of(process), child_of(other)
-        process.kill()
-        process.wait(10)
-        run(until(lambda: gone(pid)))
-        with start(tmp_path) as next_one:
-            child_of(next_one)
-            assert not gone(kept), "those of a gateway that lives are its own"
-            assert not [mark for _, mark in marked() if mark.startswith(f"gateway/{process.pid}.")]
-            for each in (other, next_one):
-                each.send_signal(signal.SIGTERM)
 
 
 class Site(NamedTuple):

@@ -7,6 +7,7 @@ from mcp.shared.subscriptions import ResourceUpdated
 
 from gateway.kit import Player, Told, child, run, table, until
 from gateway.serve_kit import over_stdio, say, write_settings
+from remuda.gateway.watched import Watched
 from remuda.mcp.eras import RESOURCE_UPDATED
 
 ONE = {"uri": "mem://one"}
@@ -42,6 +43,22 @@ def test_a_change_is_told_to_those_who_asked_and_to_nobody_else(tmp_path: Path) 
             while await player.say("one__watched"):
                 pass
             await third.close()
+
+    run(story())
+
+
+def test_a_part_of_what_is_watched_concerns_whoever_watches_the_whole(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with table(tmp_path, {"one": child()}) as (_, player):
+            watched = Watched()
+            client = player._conversation
+            watched.add("file:///notes", "one", client)
+            watched.add("file:///notes/", "one", client)
+            assert list(watched.told("one", "file:///notes/today.md")) == [client], "and is told once"
+            assert list(watched.told("two", "file:///notes/today.md")) == []
+            assert list(watched.told("one", "file:///notes-of-others")) == []
+            assert watched.drop("file:///notes", client) == "one"
+            assert watched.drop("file:///notes", client) == "", "a second time it is news to nobody"
 
     run(story())
 

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from remuda.gateway.faults import ServerFault
 from remuda.mcp.jsonrpc import notification, raw
+from remuda.mcp.routing import Marks
 
 Hear = Callable[[bytes], None]  # gets each message of the server
 Lost = Callable[[ServerFault], None]  # told once, when nothing more can come
@@ -19,6 +20,9 @@ class Link(Protocol):
 
     def speak(self, version: str) -> None:
         """Both sides have settled on this version of the protocol."""
+
+    def know(self, marks: Marks) -> None:
+        """Which arguments of its tools a server of the newer era wants in headers as well."""
 
     async def flush(self) -> None:
         """What was sent has arrived, as far as can be known."""

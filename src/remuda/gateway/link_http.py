@@ -13,8 +13,9 @@ from remuda.gateway.faults import ServerFault
 from remuda.gateway.http_client import Exchange, HttpClient
 from remuda.gateway.link import Hear, Lost, cancelled
 from remuda.gateway.references import ClientCredentials
-from remuda.mcp.eras import MODERN, routing
+from remuda.mcp.eras import MODERN
 from remuda.mcp.jsonrpc import INTERNAL_ERROR, Failure, Message, Result, RpcError, decode, failure
+from remuda.mcp.routing import Marks, routing
 
 LONGEST_EVENT = 64 << 20
 _BROKEN = (OSError, h11.ProtocolError, ServerFault)
@@ -38,9 +39,13 @@ class _Link:
         self._told: set[asyncio.Task[None]] = set()
         self._token = ("", 0.0)
         self._version = ""  # of the protocol, once both sides have settled on one
+        self._marks: Marks = {}
 
     def speak(self, version: str) -> None:
         self._version = version
+
+    def know(self, marks: Marks) -> None:
+        self._marks = marks
 
     async def flush(self) -> None:
         await asyncio.gather(*self._told, return_exceptions=True)
@@ -146,7 +151,7 @@ class HttpLink(_Link):
         if self._version:
             headers |= {"MCP-Protocol-Version": self._version}
         if self._version in MODERN:
-            headers |= routing(decode(message))
+            headers |= routing(decode(message), self._marks)
         return headers
 
     async def _post(self, message: bytes, number: int | None) -> None:

@@ -11,6 +11,7 @@ from remuda.domain.errors import AgentFault, RemudaError
 from remuda.gateway import link
 from remuda.gateway.faults import ServerFault
 from remuda.mcp.outbox import Outbox
+from remuda.mcp.routing import Marks
 
 LONGEST_LINE = 64 << 20  # bytes; a longer message is no message, and its server is started anew
 GRACE = 1.0  # seconds from SIGTERM to SIGKILL
@@ -54,6 +55,9 @@ class StdioLink:
 
     def speak(self, version: str) -> None:
         """Every message says for itself what has to be said."""
+
+    def know(self, marks: Marks) -> None:
+        """A pipe has no headers."""
 
     async def flush(self) -> None:
         """A pipe keeps the order."""

@@ -14,6 +14,7 @@ from remuda.gateway.connection import Connection, Ears, Open
 from remuda.gateway.faults import ServerFault
 from remuda.gateway.toollist import ToolList, read_tools
 from remuda.mcp.jsonrpc import Notification, Request, RpcError
+from remuda.mcp.routing import marked
 from remuda.runtime.tool_servers import ServerSettings
 
 log = logging.getLogger("remuda.gateway")
@@ -125,7 +126,9 @@ class ToolServer:
 
     async def _list(self, connection: Connection) -> ToolList:
         items = await connection.list_all("tools/list", "tools") if "tools" in connection.capabilities else []
-        return self._around.check(self.name, read_tools(self.name, items))
+        tools = read_tools(self.name, items)
+        connection.link.know({tool["name"]: marks for tool in tools.told if (marks := marked(tool.get("inputSchema")))})
+        return self._around.check(self.name, tools)
 
     def _ears(self) -> Ears:
         return Ears(

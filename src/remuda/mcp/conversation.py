@@ -64,22 +64,24 @@ _read_cancel = msgspec.json.Decoder(_Cancel).decode
 class _Passing:
     """A request that the desk has passed on: no task waits for its answer."""
 
-    def __init__(self, number: Id, working: "dict[Id, asyncio.Task[None] | _Passing]", outlet: Outlet) -> None:
-        self._number, self._working, self._outlet = number, working, outlet
+    def __init__(self, asked: Request, working: "dict[Id, asyncio.Task[None] | _Passing]", outlet: Outlet) -> None:
+        self._asked, self._working, self._outlet = asked, working, outlet
         self.give_up: GiveUp = lambda: None
 
     def settle(self, answer: Raw | Exception) -> None:
-        if self._working.pop(self._number, None) is None:
+        number = self._asked.id
+        if self._working.get(number) is not self:
             return  # it was given up
+        del self._working[number]
         if isinstance(answer, Raw):
-            self._outlet.answer(self._number, result(self._number, answer))
+            self._outlet.answer(number, result(number, answer))
         else:
-            self._outlet.refuse(self._number, _refusal(answer))
+            self._outlet.refuse(number, _refusal(self._asked, answer))
 
     def cancel(self) -> None:
-        if self._working.pop(self._number, None) is not None:
-            self.give_up()
-            self._outlet.drop(self._number)
+        del self._working[self._asked.id]
+        self.give_up()
+        self._outlet.drop(self._asked.id)
 
 
 class Conversation:
@@ -184,7 +186,7 @@ class Conversation:
         """Most of what comes is for somebody behind the desk, and a task for each would cost more than all the rest."""
         if not self.who.protocol or self.who.modern or eras.stands_alone(asked.params):
             return False
-        passing = _Passing(asked.id, self._working, self._outlet)
+        passing = _Passing(asked, self._working, self._outlet)
         self._working[asked.id] = passing  # before it is passed on: it may be settled at once
         try:
             give_up = self._desk.pass_on(self, asked, passing.settle)
@@ -209,7 +211,7 @@ class Conversation:
             self._outlet.drop(asked.id)
             raise
         except Exception as error:
-            self._outlet.refuse(asked.id, _refusal(error))
+            self._outlet.refuse(asked.id, _refusal(asked, error))
         else:
             self._outlet.answer(asked.id, result(asked.id, answer))
 
@@ -269,10 +271,10 @@ class Conversation:
             waiting.set_exception(fault(answer.error))
 
 
-def _refusal(error: Exception) -> RpcError:
+def _refusal(asked: Request, error: Exception) -> RpcError:
     if isinstance(error, RpcError):
         return error
     if isinstance(error, RemudaError):
         return RpcError(INTERNAL_ERROR, str(error))
-    log.error("a request broke", exc_info=error)
+    log.error("%s broke", asked.method, exc_info=error)
     return RpcError(INTERNAL_ERROR, "this broke inside Remuda; its log has more")

@@ -5,7 +5,6 @@ Up to 2025-11-25 a client says hello once (`initialize`), and either side may sp
 and what changed is only told to those who listen (`subscriptions/listen`).
 """
 
-import base64
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from remuda.mcp.jsonrpc import EMPTY, INVALID_PARAMS, Id, Message, Notification, Request, RpcError, raw
+from remuda.mcp.jsonrpc import EMPTY, INVALID_PARAMS, Id, RpcError, raw
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = ("2026-07-28",)
@@ -143,37 +142,6 @@ def discovered(offer: Offer) -> Raw:
         "_meta": {f"{OURS}serverInfo": {"name": offer.name, "version": offer.version}},
     }
     return raw(told | ({"instructions": offer.instructions} if offer.instructions else {}))
-
-
-# Methods that name what they are about, and where. Over HTTP the newer era wants it in the headers as well.
-_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-
-
-class _About(Struct):
-    name: str = ""
-    uri: str = ""
-
-
-_read_about = msgspec.json.Decoder(_About).decode
-
-
-def routing(message: Message) -> dict[str, str]:
-    """The headers by which whoever stands between can route a message of the newer era without reading it."""
-    if not isinstance(message, Request | Notification):
-        return {}
-    headers = {"Mcp-Method": message.method}
-    if key := _NAMED.get(message.method):
-        try:
-            headers["Mcp-Name"] = _in_a_header(getattr(_read_about(message.params), key))
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return headers  # the server will say what is wrong with it
-    return headers
-
-
-def _in_a_header(value: str) -> str:
-    if value.isascii() and value.isprintable() and value == value.strip() and not value.startswith("=?base64?"):
-        return value
-    return f"=?base64?{base64.b64encode(value.encode()).decode()}?="
 
 
 class _Stamps(Struct):

@@ -6,13 +6,16 @@ from domain.books import DOLLAR, Books
 from domain.drive import replay
 from remuda.domain.budget import PATIENCE
 from remuda.domain.budget_commands import CheckBudget, GrantBudget
-from remuda.domain.commands import ReportTurnEnded, ReportUsage, ResumeAgent
+from remuda.domain.commands import ReportTurnEnded, ReportUsage, ResumeAgent, SpawnAgent
 from remuda.domain.errors import Refused
 from remuda.domain.events import BudgetWarned, TurnEnded
 from remuda.domain.failure import Failure
-from remuda.domain.ledger import Limits
+from remuda.domain.ledger import UNLIMITED, Limits
 from remuda.domain.lifecycle import Status
 from remuda.domain.state import Outcome, Usage
+from remuda.domain.task_commands import ReplaceWorker
+from remuda.domain.trigger import Course, Trigger
+from remuda.domain.trigger_commands import FireTrigger, GiveVerdict, SeekVerdict
 
 
 @pytest.fixture
@@ -171,3 +174,40 @@ def test_a_log_with_budgets_is_read_back_as_it_was_lived(books: Books) -> None:
     books.granted(ada, 2, 100, 100)
     books.answered(ada)
     assert replay(books.log).ledger == books.state.ledger
+
+
+# --- who takes a place takes its budget ---
+
+
+def restarted(books: Books, name: str, budget: Limits = UNLIMITED) -> str:
+    books.do(FireTrigger(name, Trigger.SPIN, "round and round"))
+    books.do(SeekVerdict(name, 60.0, Course.REAP))
+    books.do(GiveVerdict(name, Course.RESTART, "user", budget=budget))
+    return next(reversed(books.state.agents))
+
+
+def test_a_successor_has_what_was_left_and_nobody_has_more_for_it(books: Books) -> None:
+    boss = books.spawn_with(1_000)
+    ada = books.spawn_with(600, parent=boss)
+    books.granted(ada, 1, 50, 50)
+    books.settle(ada, 1, Usage(50, 50, cost_nanousd=0))
+    assert (books.left(ada), books.left(boss)) == (500, 400)
+    heir = restarted(books, ada)
+    assert (books.left(heir), books.left(boss)) == (500, 400)
+    assert books.account(ada).limits.tokens == 100
+    again = restarted(books, heir, budget=Limits(tokens=300))
+    assert (books.left(again), books.left(boss)) == (300, 600)
+    assert replay(books.log).ledger == books.state.ledger
+
+
+def test_what_was_given_to_those_below_stays_theirs_and_one_without_a_budget_leaves_none(books: Books) -> None:
+    ada = books.spawn_with(1_000)
+    bob = books.spawn_with(400, parent=ada)
+    heir = restarted(books, ada)
+    assert (books.left(heir), books.left(bob)) == (600, 400)
+    free = restarted(books, books.spawn_with())
+    assert f"agent:{free}" not in books.state.ledger.accounts
+    books.do(SpawnAgent("worker", "scripted", name="worker-1", budget=Limits(turns=7)))
+    books.started("worker-1")
+    books.do(ReplaceWorker("worker-1"))
+    assert books.account("worker-2").limits == Limits(turns=7)

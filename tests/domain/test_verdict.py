@@ -4,7 +4,7 @@ import pytest
 
 from domain.drive import WORKER, Project, replay
 from domain.watched import Watched
-from remuda.domain.commands import ReapAgent, ResumeAgent, RetireAgent
+from remuda.domain.commands import PauseAgent, ReapAgent, ResumeAgent, RetireAgent
 from remuda.domain.due import due
 from remuda.domain.effects import AwaitVerdict, EndSession, RemoveBody, key
 from remuda.domain.errors import Invalid, Refused
@@ -163,6 +163,16 @@ def test_told_to_continue_an_agent_goes_on_and_the_same_trigger_is_quiet_for_so_
         verdict(project, Course.CONTINUE, seconds=-1.0)
 
 
+def test_one_that_may_go_on_before_its_session_has_started_just_starts() -> None:
+    project = Watched()
+    project.spawn()
+    project.fires(WORKER)
+    verdict(project, Course.CONTINUE)
+    assert project.agent().status is Status.STARTING
+    project.started()
+    assert project.agent().status is Status.READY
+
+
 def test_an_override_of_one_trigger_is_none_of_another() -> None:
     project = at_work()
     project.fires(WORKER, Trigger.SPIN)
@@ -253,7 +263,20 @@ def test_restart_all_restarts_the_siblings_of_the_same_role_and_nobody_else() ->
     verdict(project, Course.RESTART, strategy=Strategy.ALL)
     dead = {name for name, agent in project.state.agents.items() if agent.status in DEAD}
     assert dead == {WORKER, "worker-2"}
-    assert {agent.after for agent in project.state.agents.values() if agent.after} == {WORKER, "worker-2"}
+    heirs = {agent.after: agent for agent in project.state.agents.values() if agent.after}
+    assert set(heirs) == {WORKER, "worker-2"}
+    assert [len(heirs[each].restarts) for each in (WORKER, "worker-2")] == [1, 0]  # only one has done anything wrong
+
+
+def test_when_a_gang_may_go_on_who_was_paused_for_another_reason_goes_on_resting() -> None:
+    project = family()
+    project.do_spawn("worker", "worker-2", "boss")
+    project.do(PauseAgent("worker-2", "by hand"))
+    project.fires("boss", Trigger.GANG)
+    assert project.agent(WORKER).status is Status.PAUSED
+    verdict(project, Course.CONTINUE, "boss")
+    assert [project.agent(each).status for each in ("boss", "worker-2")] == [Status.READY, Status.PAUSED]
+    assert project.agent(WORKER).status is not Status.PAUSED
 
 
 def test_revert_is_refused_while_there_are_no_checkpoints() -> None:

@@ -118,3 +118,24 @@ def test_the_page_of_the_settings_says_what_is_wrong_with_a_budget(tmp_path: Pat
     project("up", "-d").fails(2, "budget.usd must be 0 (no limit) or more")
     (project.root / "remuda.toml").write_text('[meter.upstreams.mine]\nurl = "http://127.0.0.1:1"\n')
     project("up", "-d").fails(2, "meter.upstreams.mine is of no API that the meter speaks", "openai-chat")
+
+
+def test_without_a_runtime_it_is_shown_from_the_log(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.ok("init")
+    assert "nothing is limited" in project.ok("budget", "show")
+    project.ok("up", "-d")
+    try:
+        project.ok("spawn", "--hold", "--name", "ada", "--tokens", "10k")
+        project.ok("spawn", "--hold", "--name", "bob", "--parent", "ada", "--tokens", "3k")
+        project.ok("budget", "set", "--project", "--turns", "70")
+        shown, one = (json.loads(project.ok("budget", "show", *who, "--json")) for who in ((), ("bob",)))
+        text = project.ok("budget", "show")
+    finally:
+        project("down")
+    assert json.loads(project.ok("budget", "show", "--json"))["budgets"] == shown["budgets"]
+    assert json.loads(project.ok("budget", "show", "bob", "--json"))["budgets"] == one["budgets"]
+    assert [each["scope"] for each in one["budgets"]] == ["agent:bob", "agent:ada", "project"]
+    assert project.ok("budget", "show") == text
+    nobody = project("budget", "show", "nobody")
+    assert (nobody.code, "there is no agent 'nobody'" in nobody.err) == (3, True)

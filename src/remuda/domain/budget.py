@@ -78,6 +78,25 @@ def endow(decision: Decision, agent: str, limits: Limits, by: str) -> None:
         _put(decision, f"agent:{agent}", limits, by, "spawned")
 
 
+def inherit(decision: Decision, old: str, heir: str) -> None:
+    """What an agent has left goes to the one that takes its place: a restart neither makes a budget nor loses one. What
+    it has given to others below it stays theirs."""
+    account = decision.state.ledger.accounts.get(f"agent:{old}")
+    if account is None:
+        return
+    rest = Limits(
+        *(
+            None if limit is None else max(0, remaining(decision.state, account, measure))
+            for measure, limit in enumerate(account.limits)
+        )
+    )
+    keeps = Limits(
+        *(had if each is None else (had or 0) - each for had, each in zip(account.limits, rest, strict=True))
+    )
+    decision.events.append(BudgetSet(account.scope, *keeps, by="remuda", why=f"{heir} takes over"))
+    decision.events.append(BudgetSet(f"agent:{heir}", *rest, by="remuda", why=f"what {old} had left"))
+
+
 def _put(decision: Decision, scope: str, limits: Limits, by: str, why: str) -> None:
     check_text("the reason", why, longest=LONGEST_REASON, empty=True)
     if scope.startswith("agent:"):

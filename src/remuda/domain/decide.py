@@ -210,6 +210,7 @@ def _replace(decision: Decision, command: ReplaceWorker) -> None:
         works=True,
     )
     successor = _spawn(decision, wish).agent.name
+    budget.inherit(decision, like.name, successor)
     why = f"{successor} takes over" + (f": {command.why}" if command.why else "")
     task = decision.task(like.task) if like.task else None
     if task is not None and task.reviewer == like.name:

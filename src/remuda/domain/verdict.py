@@ -7,11 +7,12 @@ for it is asked, and the first answer counts. Where nobody answers in time it is
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
-from remuda.domain import workflow
+from remuda.domain import budget, workflow
 from remuda.domain.commands import SpawnAgent
 from remuda.domain.draft import Decision, Draft, wake
 from remuda.domain.errors import Invalid, Refused
 from remuda.domain.events import MessageQueued, ReportIgnored, SessionEndRequested, TriggerFired, UserNotified
+from remuda.domain.ledger import UNLIMITED
 from remuda.domain.lifecycle import DEAD, STATUS, Stage, Status, TaskStatus
 from remuda.domain.state import Agent, Message, Outcome, Sender, State
 from remuda.domain.task_commands import AssignTask
@@ -97,11 +98,15 @@ def fire(decision: Decision, command: FireTrigger) -> None:
         raise Refused(f"{agent.name} waits for a verdict already: `remuda verdict {agent.name}`")
     turn, epoch = agent.turn.number if agent.turn else 0, agent.session.epoch if agent.session else 0
     draft.emit(TriggerFired(agent.name, epoch, turn, command.trigger, command.evidence, command.numbers, command.rule))
-    why = f"{command.trigger}: {command.evidence}"[:LONGEST_REASON]
+    why = _reason(command.trigger, command.evidence)
     _stop(draft, why)
     if command.trigger is Trigger.GANG:
         for member in below(decision.state, agent.name):
             _stop(decision.agent(member.name), why)
+
+
+def _reason(trigger: Trigger, evidence: str) -> str:
+    return f"{trigger}: {evidence}"[:LONGEST_REASON]
 
 
 def _alive(agent: Agent) -> Agent:
@@ -221,9 +226,10 @@ def _continue(decision: Decision, draft: Draft, fired: Fired, command: GiveVerdi
     until = decision.now + command.seconds
     place = (draft.agent.name, fired.trigger, Course.CONTINUE, command.by, command.why)
     draft.emit(VerdictReached(*place, until))
-    gang = fired.trigger is Trigger.GANG
-    members = [decision.agent(each.name) for each in below(decision.state, draft.agent.name)] if gang else []
-    for each in (draft, *members):
+    # Of a gang, those that were stopped with it: who rests for another reason goes on resting.
+    gang = list(below(decision.state, draft.agent.name)) if fired.trigger is Trigger.GANG else []
+    why = _reason(fired.trigger, fired.evidence)
+    for each in (draft, *(decision.agent(member.name) for member in gang if member.why == why)):
         if each.agent.status is Status.PAUSED and each.agent.sought is None:
             each.move(Status.READY, f"{command.by} lets it go on")
             wake(each)
@@ -265,7 +271,8 @@ def _restart(
     if len(recent) >= sought.most:
         _give_up(decision, draft, fired, sought, command)
         return
-    successor = _succeed(decision, draft, fired, command, spawn)
+    restarts = (*agent.restarts, decision.now)[-MOST_RESTARTS:]
+    successor = _succeed(decision, draft, fired, command, spawn, restarts)
     place = (agent.name, fired.trigger, Course.RESTART, command.by, command.why)
     draft.emit(VerdictReached(*place, strategy=command.strategy, successor=successor))
     _cut(decision, draft, fired, _words(fired, command))
@@ -274,7 +281,8 @@ def _restart(
             sibling = other.parent == agent.parent and other.name != agent.name and other.status not in DEAD
             if sibling and other.role == agent.role:
                 each = decision.agent(other.name)
-                _succeed(decision, each, fired, command, spawn)
+                # It has done nothing wrong itself: this one is not held against it.
+                _succeed(decision, each, fired, command, spawn, other.restarts)
                 _end(each, f"restarted with {agent.name}: {_words(fired, command)}")
 
 
@@ -288,8 +296,10 @@ def _give_up(decision: Decision, draft: Draft, fired: Fired, sought: Sought, com
     _cut(decision, draft, fired, f"{_words(fired, command)}; {why}")
 
 
-def _succeed(decision: Decision, draft: Draft, fired: Fired, command: GiveVerdict, spawn: Spawn) -> str:
-    """The successor is there before the agent goes, and takes over its task and its mail."""
+def _succeed(
+    decision: Decision, draft: Draft, fired: Fired, command: GiveVerdict, spawn: Spawn, restarts: tuple[float, ...]
+) -> str:
+    """The successor is there before the agent goes, and takes over its task, its mail and what it may spend."""
     old = draft.agent
     wish = SpawnAgent(
         role=old.role,
@@ -305,7 +315,8 @@ def _succeed(decision: Decision, draft: Draft, fired: Fired, command: GiveVerdic
         _end(draft, _words(fired, command))
     fresh = spawn(decision, wish)
     name = fresh.agent.name
-    restarts = (*old.restarts, decision.now)[-MOST_RESTARTS:]
+    if command.budget == UNLIMITED:
+        budget.inherit(decision, old.name, name)
     fresh.emit(AgentSucceeded(name, old.name, restarts))
     note = f"You take over from {old.name}, which was stopped ({fired.trigger}): {fired.evidence}. Try another way."
     fresh.tell("takeover", Sender.SYSTEM, f"{note}\n\n{command.words}" if command.words else note)

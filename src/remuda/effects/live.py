@@ -154,6 +154,10 @@ class Live:
             size, count = self._reported - start, self._reported_lines - lines
             self._tell(ReportOutput(self.agent, self.epoch, self.turn, start, size, count))
 
+    def busy(self) -> None:
+        """It says nothing, but its processes are at work: that is a sign of life too."""
+        self.heard_at = asyncio.get_running_loop().time()
+
     # --- its turns ---
 
     def begin_turn(self, turn: int) -> None:

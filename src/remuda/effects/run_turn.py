@@ -1,8 +1,12 @@
 """Give an agent a message and see the turn through."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any
 
 from remuda.agents import Session, TurnResult
+from remuda.agents.activity import Activity, activity, busy
 from remuda.domain.commands import Report, ReportTurnEnded
 from remuda.domain.effects import RunTurn
 from remuda.domain.errors import AgentFault, EffectFailed
@@ -57,7 +61,8 @@ async def _recorded(world: World, live: Live, session: Session, effect: RunTurn)
         return TurnResult(Outcome.FAILED, NOT_RECORDED, error.message)
 
     async def prompt(text: str) -> TurnResult:
-        return await _until_silent(live, session, text, world.silence)
+        look = partial(asyncio.to_thread, activity, f"{world.mark}/{effect.agent}/{effect.epoch}")
+        return await _until_silent(live, session.prompt(text), world.silence, look)
 
     if recording is None:
         return await prompt(prompt_text(effect.message))
@@ -74,17 +79,29 @@ async def _recorded(world: World, live: Live, session: Session, effect: RunTurn)
     return result
 
 
-async def _until_silent(live: Live, session: Session, text: str, longest: float) -> TurnResult:
-    """The turn's result, or a fault when the agent has given no sign of life for too long."""
-    prompt = asyncio.ensure_future(session.prompt(text))
-    now = asyncio.get_running_loop().time
+async def _until_silent(
+    live: Live, prompting: Coroutine[Any, Any, TurnResult], longest: float, look: Callable[[], Awaitable[Activity]]
+) -> TurnResult:
+    """The turn's result, or a fault when the agent has given no sign of life for too long: it has said nothing, and in
+    the second half of that time its processes have done nothing worth the name."""
+    prompt = asyncio.ensure_future(prompting)
+    now, half = asyncio.get_running_loop().time, longest / 2
+    before: Activity | None = None  # at half time
     try:
         while not prompt.done():
-            left = live.heard_at + longest - now()
-            if left <= 0 and not live.waits:
-                what = f"it has said and done nothing for {longest:g} s{live.evidence()}"
-                raise AgentFault(what, Failure.SILENT)
-            await asyncio.wait({prompt}, timeout=left if left > 0 else longest)
+            quiet = now() - live.heard_at
+            if quiet < half or live.waits:
+                before, wait = None, half - quiet if quiet < half else half
+            elif before is None:
+                before, wait = await look(), longest - quiet
+            elif quiet < longest:
+                wait = longest - quiet
+            elif busy(before, await look(), half):
+                live.busy()
+                continue
+            else:
+                raise AgentFault(f"it has said and done nothing for {longest:g} s{live.evidence()}", Failure.SILENT)
+            await asyncio.wait({prompt}, timeout=wait)
         return prompt.result()
     finally:
         prompt.cancel()

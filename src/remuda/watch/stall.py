@@ -1,7 +1,8 @@
 """Notices agents from which nothing comes any more.
 
 One silence is not yet a stall: the session is ended and a fresh one gets the same message. A tool that runs, a person
-who is asked and a service that asks for patience are no silence at all (effects/run_turn.py).
+who is asked, a service that asks for patience and processes that are at work are no silence at all
+(effects/run_turn.py).
 """
 
 from collections.abc import Callable, Iterator

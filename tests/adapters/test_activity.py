@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from e2e.work_kit import Site, playbook, site
-from fakes import until
 from remuda.agents.activity import BUSY_BYTES, Activity, activity, busy
 from remuda.agents.strays import MARK
 from remuda.domain.commands import SpawnAgent
 from remuda.domain.events import SessionEnded
 from remuda.domain.failure import Failure
+from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 
@@ -110,7 +110,7 @@ def test_an_agent_that_says_nothing_while_its_build_runs_is_left_alone_and_given
         await until(lambda: not live.waits)
         for _ in range(2):  # it is noticed to be at work, again and again, and nothing else is heard of it
             heard, said = live.heard_at, live.ring.last(3)
-            await until(lambda heard=heard: live.heard_at > heard)  # type: ignore[misc]
+            await until(lambda heard=heard: live.heard_at > heard)
         assert live.ring.last(3) == said
         assert at.runtime.agent(name).crashes == 0
         os.kill(int(file.read_text()), signal.SIGKILL)

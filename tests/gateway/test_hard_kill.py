@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from e2e.test_kill import REMUDA, Project, until
+from e2e.test_kill import REMUDA, Project
 from gateway.serve_kit import write_settings
 from gateway.test_serve import child_of, start
 from remuda.agents.process import sweep
 from remuda.agents.strays import marked
 from remuda.gateway.supervised import NAME
 from remuda.runtime.place import Place
+from waiting import until_true
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -98,7 +99,7 @@ def test_of_a_gateway_alone(tmp_path: Path) -> None:
         assert all(kept)
         process.kill()
         process.wait(10)
-        until(lambda: not tree.server, GONE_WITHIN)
+        until_true(lambda: not tree.server, GONE_WITHIN)
         assert tree.left == left, "nothing outlived the server: this shows nothing"
         with alone(tmp_path / "killed"):
             assert not lives(left)
@@ -113,14 +114,14 @@ def test_of_a_runtime(tmp_path: Path) -> None:
     with supervised(tmp_path / "killed") as project, alone(tmp_path / "other"):
         kept = (other.server, other.left)
         use(project, "ada")
-        until(lambda: (tmp_path / "killed" / "left.txt").exists())
-        until(lambda: bool(tree.left))
+        until_true(lambda: (tmp_path / "killed" / "left.txt").exists())
+        until_true(lambda: bool(tree.left))
         server, left = tree.server, tree.left
         marks = {mark for _, mark in marked() if mark.startswith(f"{project.place.mark}/") and "/gateway/" in mark}
         assert server
         assert marks
         project.kill()
-        until(lambda: not tree.server, GONE_WITHIN)
+        until_true(lambda: not tree.server, GONE_WITHIN)
         assert tree.left == left, "nothing outlived the server: this shows nothing"
         project.start()
         assert not lives(left)

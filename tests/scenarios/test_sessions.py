@@ -1,5 +1,6 @@
 """One agent has one session: what it is given, what it says besides its words, and how the next takes its place."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -7,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from fakes import breathe
 from remuda.agents import Ask, Backend, Ended, Hook, Launch, Listen, TurnResult
 from remuda.domain.commands import ReportSessionStarted
-from remuda.domain.effects import StartSession
+from remuda.domain.effects import EndSession, StartSession
 from remuda.domain.errors import EffectFailed
 from remuda.effects import perform
 from remuda.effects.world import Loan
@@ -73,6 +75,36 @@ def test_a_session_that_would_not_die_keeps_its_place_and_no_other_is_started(pl
         assert len(stage.sessions) == 2
 
     played(story)
+
+
+def test_in_a_worktree_the_next_one_begins_when_the_last_is_gone_and_in_the_projects_own_folder_at_any_time(
+    tmp_path: Path,
+) -> None:
+    async def told() -> None:
+        stage = Stage(tmp_path)
+        for folder, waits in (("w", True), ("", False)):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            await perform(stage.world, replace(START, folder=folder))
+            first, may_go = stage.sessions[-1], asyncio.Event()
+            dies = first.end
+
+            async def takes_its_time(*, gentle: bool, dies: Any = dies, may_go: asyncio.Event = may_go) -> Ended:
+                await may_go.wait()
+                ended: Ended = await dies(gentle=gentle)
+                return ended
+
+            first.end = takes_its_time  # type: ignore[method-assign]
+            ending = asyncio.ensure_future(perform(stage.world, EndSession("ada", 1, gentle=True)))
+            await breathe()
+            starting = asyncio.ensure_future(perform(stage.world, replace(START, agent="bob", folder=folder)))
+            await breathe()
+            assert starting.done() is not waits
+            may_go.set()
+            await ending
+            assert isinstance(await starting, ReportSessionStarted)
+        await stage.world.close()
+
+    run_virtually(told())
 
 
 def test_what_a_session_is_lent_counts_before_what_was_asked_for(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from remuda.agents.strays import MARK
 from remuda.domain.commands import SpawnAgent
 from remuda.domain.events import SessionEnded
 from remuda.domain.failure import Failure
-from waiting import until
+from remuda.effects.live import Live
+from waiting import until, until_true
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 
@@ -51,14 +53,19 @@ async def active(mark: str, seconds: float) -> bool:
     return True
 
 
+def _heard_since(live: Live, then: float) -> bool:
+    return live.heard_at > then
+
+
 def test_one_that_waits_does_nothing_and_one_that_computes_does(mark: str, start: Start) -> None:
     assert activity(mark) == Activity()
     child = start("sleep", "100")
+    until_true(lambda: activity(mark).pids)  # its surroundings can be read a moment after it has begun
     first = activity(mark)
     assert first.pids == {child.pid}
     assert not busy(first, activity(mark), 1.0)
     start("sh", "-c", BURN)
-    assert busy(first, activity(mark), 1000.0)  # it has started something
+    until_true(lambda: busy(first, activity(mark), 1000.0))  # it has started something
     assert asyncio.run(active(mark, 1.0))
 
 
@@ -110,7 +117,7 @@ def test_an_agent_that_says_nothing_while_its_build_runs_is_left_alone_and_given
         await until(lambda: not live.waits)
         for _ in range(2):  # it is noticed to be at work, again and again, and nothing else is heard of it
             heard, said = live.heard_at, live.ring.last(3)
-            await until(lambda heard=heard: live.heard_at > heard)
+            await until(partial(_heard_since, live, heard))
         assert live.ring.last(3) == said
         assert at.runtime.agent(name).crashes == 0
         os.kill(int(file.read_text()), signal.SIGKILL)

@@ -4,8 +4,8 @@ One service streams the same answer to all three ways, in processes of their own
 LiteLLM. The service writes into each chunk when it sent it, so that the way of every single chunk is timed. The meter
 is the whole one: the request is read, bounded and reserved in a ledger on the disk, the answer counted and settled.
 
-The last byte of a call under a budget leaves when its reservation is on the disk, so a flush bounds its first byte from
-below. It is measured in the same run: as bare as it can be, and by way of the log, threads and transaction included.
+A call under a budget leaves when its reservation is on the disk, so a flush bounds its first byte from below. It is
+measured in the same run: as bare as it can be, and by way of the log, threads and transaction included.
 """
 
 import asyncio

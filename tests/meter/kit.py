@@ -40,19 +40,17 @@ class Purse:
     def limited(self, seat: Seat) -> bool:  # noqa: ARG002  (of everyone alike)
         return self.tokens is not None
 
-    async def reserve(self, seat: Seat, estimate: Estimate, decided: Callable[[Grant], None]) -> Grant | Refusal:
+    async def reserve(self, seat: Seat, estimate: Estimate) -> Grant | Refusal:
         self.asked.append(estimate)
         self.calls += 1
         if self.tokens is None:
-            decided(grant := Grant(seat, self.calls, estimate.model))
-            return grant
+            return Grant(seat, self.calls, estimate.model)
         room = self.tokens - self.spent - sum(self.open.values()) - estimate.input_tokens
         if room < estimate.floor:
             return Refusal(f"the budget is spent: {room} left")
         output = min(room, estimate.output_tokens)
         self.open[self.calls] = estimate.input_tokens + output
-        decided(grant := Grant(seat, self.calls, estimate.model, output))
-        return grant
+        return Grant(seat, self.calls, estimate.model, output)
 
     def settle(self, grant: Grant, usage: Usage | None) -> None:
         reserved = self.open.pop(grant.call, 0)

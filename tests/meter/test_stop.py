@@ -332,7 +332,7 @@ def test_what_is_no_http_is_refused_and_hung_up_on(bytes_: bytes) -> None:
 
 def test_a_caller_that_leaves_while_it_waits_for_its_turn_is_not_waited_for() -> None:
     class Slow(Purse):
-        async def reserve(self, seat: Any, estimate: Any, decided: Any) -> Any:  # noqa: ARG002
+        async def reserve(self, seat: Any, estimate: Any) -> Any:  # noqa: ARG002
             self.calls += 1
             try:
                 await asyncio.Event().wait()

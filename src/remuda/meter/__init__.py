@@ -5,7 +5,6 @@ session's token for a key. The real address and key stay here. Before a call is 
 reserved; afterwards what it did cost is settled. What comes back is passed through byte for byte; only a copy is read.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,9 +48,8 @@ class Ledger(Protocol):
     def limited(self, seat: Seat) -> bool:
         """Whether any budget stands over this agent. If not, nobody need read its calls before they are made."""
 
-    async def reserve(self, seat: Seat, estimate: Estimate, decided: Callable[[Grant], None]) -> Grant | Refusal:
-        """What may be used, when it is certain. `decided` may be told of it a little earlier, when it is decided and
-        not yet kept: nothing may be spent on that."""
+    async def reserve(self, seat: Seat, estimate: Estimate) -> Grant | Refusal:
+        """What may be used, when that is certain and kept."""
 
     def settle(self, grant: Grant, usage: Usage | None) -> None:
         """What the call used. None: nobody will ever know, and all that was reserved counts as spent."""

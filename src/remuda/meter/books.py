@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 
@@ -13,10 +11,9 @@ from remuda.domain.accounts import scopes
 from remuda.domain.budget_commands import ReserveBudget, SettleBudget
 from remuda.domain.errors import Conflict, RemudaError
 from remuda.domain.events import BudgetReserved, TriggerFired
-from remuda.domain.ledger import call_key
 from remuda.domain.state import Usage
 from remuda.meter import Estimate, Grant, Refusal, Seat
-from remuda.runtime.batch import Accepted, Reply
+from remuda.runtime.batch import Reply
 from remuda.runtime.runtime import Runtime
 
 log = logging.getLogger("remuda.meter")
@@ -37,20 +34,21 @@ class Books:
         agent = state.agents.get(seat.agent)
         return agent is not None and bool(scopes(state, agent))
 
-    async def reserve(self, seat: Seat, estimate: Estimate, decided: Callable[[Grant], None]) -> Grant | Refusal:
+    async def reserve(self, seat: Seat, estimate: Estimate) -> Grant | Refusal:
         call = next(self._calls)
         if not self.limited(seat):
-            grant = Grant(seat, call, estimate.model)
-            decided(grant)
             self._runtime.loop.submit(ReserveBudget(seat.agent, seat.epoch, call, 0, 0)).add_done_callback(_note)
-            return grant
+            return Grant(seat, call, estimate.model)
         into = estimate.input_tokens
         dear = price_of(await asyncio.shield(self._prices), estimate.model, into) or (None, 0)
         command = ReserveBudget(seat.agent, seat.epoch, call, into, estimate.output_tokens, estimate.floor, *dear)
         while True:
             self._settled.clear()
             try:
-                accepted = await self._submit(command, Grant(seat, call, estimate.model), decided)
+                accepted = await self._runtime.loop.submit(command)
+            except asyncio.CancelledError:
+                self.settle(Grant(seat, call, estimate.model), Usage())  # who leaves meanwhile has made no call
+                raise
             except Conflict:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._settled.wait(), LOOK_AGAIN)
@@ -62,19 +60,6 @@ class Books:
                     return Grant(seat, call, estimate.model, event.output_tokens if event.scopes else None)
             why = next((event.evidence for event in accepted.events if isinstance(event, TriggerFired)), "no budget")
             return Refusal(f"Remuda: {why}. `remuda budget grant` gives it more.")
-
-    async def _submit(self, command: ReserveBudget, grant: Grant, decided: Callable[[Grant], None]) -> Accepted:
-        loop = self._runtime.loop
-        reply = loop.submit(command)
-        try:
-            await asyncio.sleep(0)  # the loop decides at once; it is the disk that takes its time
-            made = loop.state.ledger.open.get(call_key(command.agent, command.epoch, command.call))
-            if made is not None and made.scopes and not reply.done():
-                decided(replace(grant, output_tokens=made.output_tokens))
-            return await reply
-        except asyncio.CancelledError:
-            self.settle(grant, Usage())  # who leaves while it is decided has made no call
-            raise
 
     def settle(self, grant: Grant, usage: Usage | None) -> None:
         if usage is not None:

@@ -24,48 +24,28 @@ class Answer:
 class Exchange:
     def __init__(self, line: Line, caller: Caller, tally: Callable[[str, str], Tally] | None) -> None:
         self.answer = Answer()
-        self.again = line.used  # if there is no answer it may be tried again: the service has not read the request
         self.line = line
         self._caller = caller
         self._make_tally = tally
-        self._held: bytes | None = None
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def start(self, order: Order, address: Address, *, hold: int = 0) -> None:
-        """Send the request, but for the last few bytes."""
+    async def make(self, order: Order, address: Address) -> Answer:
+        """Send the request and pass its answer on, to the end of either."""
         self._response = Response(order.method, self._begin, self._count)
-        self.line.taker = self
-        sent = len(order.body) - hold
-        self._held = order.body[sent:]
-        self.line.transport.writelines((order.head(address.authority, address.prefix), memoryview(order.body)[:sent]))
-
-    async def finish(self) -> Answer:
-        """Send the end of it, and pass the answer on, to the end of either."""
-        held, self._held = self._held, None
-        self._caller.flow = self
-        if held and not self._over.done():
-            self.line.transport.write(held)
+        self.line.taker, self._caller.flow = self, self
+        self.line.transport.writelines((order.head(address.authority, address.prefix), order.body))
         try:
             await self._over
         finally:
-            self._caller.flow = None
-            if self.answer.complete and self.answer.keeps:
-                self.line.taker = None
-            else:
-                self.drop()
+            self.line.taker, self._caller.flow = None, None
+            if not (self.answer.complete and self.answer.keeps):
+                self.line.close()
         return self.answer
-
-    def drop(self) -> None:
-        self.line.taker = None
-        self.line.close()
 
     # --- what the service says ---
 
     def take(self, data: bytes) -> None:
         """Passed on first: what is written is with the kernel before it is read here."""
-        if self._held:
-            self.lost()  # it has not seen all of the request; what it says to that is not what it says to the whole
-            return
         if self._over.done():
             self.answer.keeps = False  # more than was asked for
             return
@@ -75,11 +55,8 @@ class Exchange:
         self._look()
 
     def lost(self) -> None:
-        if self._held:
-            self.again = True
-        else:
-            self._response.end()
-            self._look()
+        self._response.end()
+        self._look()
         self._end()
 
     def _look(self) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from remuda.domain.errors import Invalid
 from remuda.domain.state import Usage
-from remuda.meter import Grant, Ledger, Refusal, Seat
+from remuda.meter import Ledger, Refusal, Seat
 from remuda.meter.apis import Action, Api
 from remuda.meter.caller import Caller
 from remuda.meter.demand import Demand, Known, decode, glance, read
@@ -23,7 +23,6 @@ from remuda.meter.wire import Request
 # What programs take as final: all that we drive do so at once, Codex after three quick tries.
 # At 400 OpenCode and goose go on trying, at 429 and above all of them do, some for minutes.
 REFUSED = 402
-HELD_BACK = 1  # byte of a request: it leaves when all that the call may use is on the disk
 REMEMBERED = 4  # calls of a session that later ones may have grown out of; some programs lead two conversations
 
 
@@ -87,9 +86,8 @@ class Meter:
             return say(401, f"there is no key for the model: {upstream.key} is not set where `remuda up` runs")
         if target.action is Action.SPEND:
             return await self._spend(caller, request, target, key, seat)
-        passage = self._passage(caller, target.api)
-        passage.send(order_of(request, target, headers_of(request, key, packed=True), request.body))
-        return _reusable(await passage.finish())
+        order = order_of(request, target, headers_of(request, key, packed=True), request.body)
+        return _reusable(await self._passage(caller, target.api).pass_on(order))
 
     async def _spend(self, caller: Caller, request: Request, target: Target, key: str | None, seat: Seat) -> bool:
         limited = self._ledger.limited(seat)
@@ -97,26 +95,14 @@ class Meter:
             demand = self._demand(request, target, seat) if limited else _glance(request, target)
         except Invalid as error:
             return _say(caller, target.api, 400, str(error))
-        headers = headers_of(request, key, packed=demand.as_it_came)
-        passage = self._passage(caller, target.api, partial(Tally, target.api))
-
-        def send(grant: Grant) -> None:
-            body = demand.data if grant.output_tokens is None else demand.within(grant.output_tokens)
-            passage.send(order_of(request, target, headers, body), hold=HELD_BACK if limited else 0)
-
-        try:
-            grant = await self._ledger.reserve(seat, demand.estimate, send)
-        except BaseException:
-            passage.drop()
-            raise
+        grant = await self._ledger.reserve(seat, demand.estimate)
         if isinstance(grant, Refusal):
-            passage.drop()  # it may have been decided otherwise, and then could not be kept
             return _say(caller, target.api, REFUSED, grant.why)
-        if passage.order is None:
-            send(grant)
+        body = demand.data if grant.output_tokens is None else demand.within(grant.output_tokens)
+        order = order_of(request, target, headers_of(request, key, packed=demand.as_it_came), body)
         usage: Usage | None = None
         try:
-            answer = await passage.finish()
+            answer = await self._passage(caller, target.api, partial(Tally, target.api)).pass_on(order)
             usage = _used(answer)
             if usage is None and grant.output_tokens is None:
                 usage = answer.tally.seen if answer.tally is not None else Usage()

@@ -100,20 +100,14 @@ class Lines:
         self.address = address_of(url)
         self._idle: list[Line] = []
 
-    def take_idle(self) -> Line | None:
-        now = asyncio.get_running_loop().time()
-        while self._idle:
-            line = self._idle.pop()
-            if line.open and now - line.idle_since < IDLE_AT_MOST:
-                return line
-            line.close()
-        return None
-
     async def take(self, *, fresh: bool = False) -> Line:
         """A connection, one that is open already if there is one. EffectFailed when the service cannot be reached."""
-        if not fresh and (idle := self.take_idle()) is not None:
-            return idle
         loop = asyncio.get_running_loop()
+        while self._idle and not fresh:
+            line = self._idle.pop()
+            if line.open and loop.time() - line.idle_since < IDLE_AT_MOST:
+                return line
+            line.close()
         try:
             async with asyncio.timeout(CONNECT_WITHIN):
                 _, line = await loop.create_connection(

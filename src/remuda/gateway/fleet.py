@@ -86,7 +86,7 @@ class Fleet:
         """A call of a tool, without a task that waits for it. Only to a server that runs."""
         server = self.servers[name]
         connection = server.connection
-        if connection is None:
+        if connection is None or not connection.alive:
             return None
         began = monotonic()
 

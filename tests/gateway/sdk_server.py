@@ -60,7 +60,7 @@ async def learn(ctx: Context) -> str:
 async def dawdle() -> str:
     """Takes until nobody waits any longer, and says so on stderr."""
     try:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
     finally:
         sys.stderr.write("given up\n")
         sys.stderr.flush()

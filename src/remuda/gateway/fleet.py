@@ -100,8 +100,8 @@ class Fleet:
             if connection.give_up(number):
                 self._called(name, tool, began, None)
 
-        self._tick(Happening.CALL, name)
         number = connection.begin("tools/call", params, server.settings.call_seconds, settled)
+        self._tick(Happening.CALL, name)  # while the server is at it already
         return give_up
 
     def _called(self, name: str, tool: str, began: float, answer: Raw | None) -> None:

@@ -209,6 +209,8 @@ def _playbook(path: Path) -> tuple[tuple[str, str], ...]:
 @asynccontextmanager
 async def site(root: Path, *, workers: int) -> AsyncIterator[Runtime]:
     options = _playbook(root.parent / "playbook.json")
+    # Else those whose work is done would be let go between two tasks, and nobody would be left to review.
+    (root / "remuda.toml").write_text("[watch]\nidle = false\n")
     async with open_project(make_place(root).root) as runtime:
         await asyncio.gather(
             *(runtime.spawn(SpawnAgent("worker", "scripted", options=options)) for _ in range(workers))

@@ -2,9 +2,10 @@
 
 import pytest
 
+from domain.crew import ADA, BOB, Crew
 from domain.drive import WORKER, replay
 from domain.watched import Watched
-from remuda.domain.commands import ReportSessionEnded, SendMessage
+from remuda.domain.commands import ReportSessionEnded, RetireAgent, SendMessage
 from remuda.domain.due import due
 from remuda.domain.effects import EndSession
 from remuda.domain.events import ReportIgnored
@@ -268,6 +269,22 @@ def test_one_with_mail_or_with_work_to_come_stays() -> None:
     project.do(AddTasks((NewTask(Brief("Another")),), "user"))
     merged(project)
     assert project.agent().status not in DEAD
+
+
+def test_work_that_nobody_can_review_is_the_users_to_see_to() -> None:
+    crew = Crew()
+    crew.add()
+    crew.at_work()
+    crew.reports()
+    crew.ends_turn()
+    crew.accepted()
+    assert [(loop.owner, "nobody" in loop.what) for loop in open_loops(crew.state.agents, crew.state.tasks)] == [
+        (ADA, False)
+    ]
+    crew.do(RetireAgent(BOB))
+    (loop,) = open_loops(crew.state.agents, crew.state.tasks)
+    assert (loop.kind, loop.owner) == ("unmerged", "user")
+    assert "nobody is there to review it: `remuda spawn`" in loop.what
 
 
 def test_no_open_loop_is_without_an_owner() -> None:

@@ -119,6 +119,11 @@ class Task(NamedTuple):
     ended_at: float = 0.0
 
 
+def may_review(name: str, task: Task) -> bool:
+    """Nobody reviews their own work."""
+    return name != task.holder and name not in task.authors
+
+
 @dataclass(frozen=True, slots=True)
 class Staff:
     """How many workers there should be while there is work, and what runs those that are still to be spawned."""

@@ -24,7 +24,7 @@ from remuda.domain.lifecycle import (
     check_task,
 )
 from remuda.domain.state import Outcome, Sender
-from remuda.domain.task import Kind, Note, Task
+from remuda.domain.task import Kind, Note, Task, may_review
 from remuda.domain.task_commands import AssignFeedback, AssignReview, AssignTask, ReleaseReview, ReleaseTask
 from remuda.domain.task_events import (
     ReviewAssigned,
@@ -88,7 +88,7 @@ def assign_review(decision: Decision, command: AssignReview) -> None:
         raise Refused(f"{task.id} is {task.status} and {task.work}; only what has passed its checks can be reviewed")
     if task.reviewer:
         raise Refused(f"{task.reviewer} reviews {task.id} already")
-    if command.agent == task.holder or command.agent in task.authors:
+    if not may_review(command.agent, task):
         raise Refused(f"{command.agent} has worked on {task.id}; nobody reviews their own work")
     draft = decision.agent(command.agent)
     change_phase(draft, Phase.REVIEWING, task.id)

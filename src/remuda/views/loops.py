@@ -7,7 +7,7 @@ import msgspec
 
 from remuda.domain.lifecycle import DEAD, TaskStatus, Work
 from remuda.domain.state import Agent
-from remuda.domain.task import Task
+from remuda.domain.task import Task, may_review
 from remuda.domain.task_graph import unfinished
 from remuda.views.table import Column, table
 from remuda.views.text import age, first_line
@@ -37,10 +37,18 @@ def _of_tasks(living: Mapping[str, Agent], tasks: Mapping[str, Task]) -> list[Lo
         if task.status is TaskStatus.IN_REVIEW or task.work in (Work.CHECKED, Work.MERGING):
             kind = "unmerged"
         doer = next((name for name in (task.reviewer, task.holder) if name in living), "")
-        owner = doer or _in_charge(living, task.by)
         what = f"{task.status}: {task.brief.title}" + (f" ({first_line(task.why)})" if task.why else "")
+        if _unreviewable(living, task):
+            doer, what = "", f"{what}; nobody is there to review it: `remuda spawn` makes another worker"
+        owner = doer or _in_charge(living, task.by)
         found.append(Loop(kind, task.id, owner, task.changed_at, what))
     return found
+
+
+def _unreviewable(living: Mapping[str, Agent], task: Task) -> bool:
+    """It waits for a review, and all who are alive have worked on it."""
+    waits = task.work is Work.CHECKED and task.verdict is None and not task.reviewer
+    return waits and not any(agent.phase is not None and may_review(name, task) for name, agent in living.items())
 
 
 def _of_agents(living: Mapping[str, Agent]) -> list[Loop]:

@@ -23,7 +23,7 @@ from remuda.domain.ledger import UNLIMITED, Limits
 from remuda.domain.lifecycle import DEAD, Phase, Status, TaskStatus, Work
 from remuda.domain.routing import Route, route_for, suits
 from remuda.domain.state import Agent, Sender, State
-from remuda.domain.task import Staff, Task
+from remuda.domain.task import Staff, Task, may_review
 from remuda.domain.task_commands import (
     ApproveCommit,
     AssignFeedback,
@@ -146,12 +146,12 @@ def _judge(checked: Iterable[Task], rules: Rules) -> Iterator[Command]:
 def _review(unseen: list[Task], idle: list[Agent], workers: list[Agent], state: State) -> Iterator[Command]:
     for task in unseen:
         for agent in idle:
-            if may_review(agent, task):
+            if may_review(agent.name, task):
                 yield AssignReview(task.id, agent.name, by=BY)
         # Everybody who could review it waits for a review too, and might wait for ever. Work in review does not need
         # its author: one of them is let go.
         for agent in workers:
-            if _waits_in_vain(agent, state) and may_review(agent, task):
+            if _waits_in_vain(agent, state) and may_review(agent.name, task):
                 yield ReleaseTask(agent.task, f"needed to review {task.id}")
 
 
@@ -160,10 +160,6 @@ def _waits_in_vain(agent: Agent, state: State) -> bool:
         return False
     own = state.tasks[agent.task]
     return own.work is Work.CHECKED and own.verdict is None and not own.reviewer
-
-
-def may_review(agent: Agent, task: Task) -> bool:
-    return agent.name != task.holder and agent.name not in task.authors
 
 
 # --- what is given out ---

@@ -1,6 +1,7 @@
 """A real process that goes in circles: nudged, stopped, judged, dead, shown, exported, buried."""
 
 import json
+import shlex
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +81,9 @@ def test_the_dead_stay_until_they_are_buried_and_then_their_transcripts_go(proje
     project.ok("spawn", "--name", "ada", "-m", playbook([{"say": "hello\n"}]))
     project.until_idle("ada", 1)
     project.ok("retire", "ada")
+    again = shlex.split(project("body", "show", "ada", "--json").json["restart"])
+    assert again[0] == "remuda"
+    assert project.ok(*again[1:], "--hold").startswith("worker-")  # it can be typed as it stands there
     folder = Place(tmp_path).transcripts / "ada"
     assert folder.is_dir()
     assert project.ok("bury", "--older-than", "1d") == "nobody has been dead for so long\n"

@@ -1,5 +1,6 @@
 """A body: what a dead agent has left, for whoever wants to know why it died and how to go on."""
 
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
@@ -130,9 +131,14 @@ def body(agent: Agent, story: Sequence[Recorded], tasks: Mapping[str, Task], rem
         note=remains.note,
         work=remains.work,
         resume=f"conversation {session.ref} of {agent.backend}" if session and session.ref else "",
-        restart=f"remuda spawn --role {agent.role}" + (f" --backend {agent.backend}" if agent.backend else ""),
+        restart=_restart(agent),
         timeline=_timeline(story, agent.role),
     )
+
+
+def _restart(agent: Agent) -> str:
+    words = ["remuda", "spawn", agent.role, *(("--backend", agent.backend) if agent.backend else ())]
+    return shlex.join([*words, *(("--model", agent.model) if agent.model else ())])
 
 
 def _step(task: Task | None, done: Collection[int]) -> str:

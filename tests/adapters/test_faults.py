@@ -203,7 +203,8 @@ def test_a_flood_on_stderr_is_kept_and_hurts_nobody(tmp_path: Path) -> None:
     async def story(case: Case) -> None:
         before = peak_memory(reset=True)
         await completed(case)
-        assert len(case.texts("stderr")) == 50_000
+        # What is said on stderr comes by a way of its own, and may be heard after the end of the turn.
+        await until(lambda: len(case.texts("stderr")) == 50_000)
         assert peak_memory() - before < 50 * MIB
 
     tell(tmp_path, "stderr_flood", story)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import waiting
 from remuda.gateway.choice import Candidate, Choice, Offered, Tier
 from remuda.gateway.config import Configured
 from remuda.gateway.events import GatewayEvent
@@ -30,11 +31,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 
 
 async def until(check: Callable[[], bool]) -> None:
-    async def wait() -> None:
-        while not check():  # noqa: ASYNC110 - what is waited for has no event of its own
-            await asyncio.sleep(0.005)
-
-    await asyncio.wait_for(wait(), WITHIN)
+    await waiting.until(check, WITHIN)
 
 
 def child(behaves: dict[str, Any] | None = None, **settings: Any) -> ServerSettings:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import uvicorn
 from starlette.applications import Starlette
 
+import waiting
 from remuda.mcp import Desk
 from remuda.mcp.http import HttpFront
 
@@ -25,11 +26,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 
 
 async def until(check: Callable[[], bool]) -> None:
-    async def wait() -> None:
-        while not check():  # noqa: ASYNC110 - what is waited for has no event of its own
-            await asyncio.sleep(0.005)
-
-    await asyncio.wait_for(wait(), WITHIN)
+    await waiting.until(check, WITHIN)
 
 
 class Answer(NamedTuple):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import uvloop
 
+import waiting
 from remuda.domain.state import Usage
 from remuda.meter import Estimate, Grant, Refusal, Seat
 from remuda.meter.apis import APIS
@@ -131,9 +132,7 @@ async def _request(reader: asyncio.StreamReader, seen: Provider) -> None:
 
 
 async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(WITHIN):
-        while not true():  # noqa: ASYNC110 - of anything, also of what the other end does
-            await asyncio.sleep(0.005)
+    await waiting.until(true, WITHIN)
 
 
 # --- a program that speaks in bytes ---

@@ -24,7 +24,7 @@ class Answer:
 class Exchange:
     def __init__(self, line: Line, caller: Caller, tally: Callable[[str, str], Tally] | None) -> None:
         self.answer = Answer()
-        self.line = line
+        self._line = line
         self._caller = caller
         self._make_tally = tally
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -32,14 +32,14 @@ class Exchange:
     async def make(self, order: Order, address: Address) -> Answer:
         """Send the request and pass its answer on, to the end of either."""
         self._response = Response(order.method, self._begin, self._count)
-        self.line.taker, self._caller.flow = self, self
-        self.line.transport.writelines((order.head(address.authority, address.prefix), order.body))
+        self._line.taker, self._caller.flow = self, self
+        self._line.transport.writelines((order.head(address.authority, address.prefix), order.body))
         try:
             await self._over
         finally:
-            self.line.taker, self._caller.flow = None, None
+            self._line.taker, self._caller.flow = None, None
             if not (self.answer.complete and self.answer.keeps):
-                self.line.close()
+                self._line.close()
         return self.answer
 
     # --- what the service says ---
@@ -87,12 +87,12 @@ class Exchange:
     # --- what the program's connection says ---
 
     def pause(self) -> None:
-        if self.line.open:
-            self.line.transport.pause_reading()
+        if self._line.open:
+            self._line.transport.pause_reading()
 
     def resume(self) -> None:
-        if self.line.open:
-            self.line.transport.resume_reading()
+        if self._line.open:
+            self._line.transport.resume_reading()
 
     def abandon(self) -> None:
         """Nobody is there any more to take the answer."""

@@ -1,5 +1,7 @@
 """Ctrl-C in a terminal where `remuda run` is at work: what is said, what goes on, and how it ends."""
 
+import json
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,16 @@ from waiting import until_true
 __all__ = ["project"]  # the fixture
 
 PAUSED = "paused; `remuda run` goes on with it"
+
+
+def behind_a_gate(project: Project) -> Path:
+    """No agent starts while this file is there."""
+    gate, settings = project.root.parent / "gate", project.root / "remuda.toml"
+    command = tomllib.loads(settings.read_text())["agents"]["mine"]["command"]
+    gated = ["sh", "-c", 'while [ -e "$0" ]; do sleep 0.05; done; exec "$@"', str(gate), *command]
+    settings.write_text(f"[agents.mine]\ncommand = {json.dumps(gated)}\n")
+    gate.touch()
+    return gate
 
 
 @contextmanager
@@ -73,6 +85,21 @@ def test_a_run_in_a_runtime_that_is_up_pauses_who_works_for_it_and_nobody_else(p
     }
     goes_on(project)
     assert project.seen("ada")["status"] == "working"
+
+
+def test_one_while_a_worker_is_still_starting_pauses_it_before_it_begins(project: Project) -> None:
+    gate = behind_a_gate(project)
+    play(project, ("Your task is", [{"hang": 600}]))
+    project.ok("up", "-d")
+    with run(project, "Do it") as seen:
+        until_true(lambda: [each["status"] for each in project.ask("/v1/agents")["agents"]] == ["starting"])
+        seen.press(CTRL_C)
+        seen.until("pausing")
+        gate.unlink()
+        assert seen.ended() == 130, seen.shown
+    assert seen.shown.endswith(f"remuda: {PAUSED}\n")
+    assert project.seen("worker-1")["status"] == "paused"
+    goes_on(project)
 
 
 @pytest.mark.parametrize("up_before", [False, True])

@@ -4,21 +4,22 @@ import json
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from remuda.cli.down import stop, wait_for_end
-from remuda.cli.project import agent_path, read, write
+from remuda.cli.down import LOOK_EVERY, PATIENCE, stop, wait_for_end
+from remuda.cli.project import Answered, agent_path, read, write
 from remuda.cli.run_report import Report, report_of, report_text
 from remuda.cli.run_watch import Progress
 from remuda.cli.say import json_option, note, out, out_json
 from remuda.cli.task_files import form_of
 from remuda.cli.up import place_here, start
 from remuda.cli.words import from_file, text_of
-from remuda.domain.errors import Invalid, RemudaError
+from remuda.domain.errors import EffectFailed, Invalid, RemudaError
 from remuda.domain.lifecycle import FINISHED
 from remuda.domain.task_decide import LONGEST_TITLE
 from remuda.runtime.config import load_settings
@@ -28,6 +29,8 @@ from remuda.views.task_files import parse
 INTERRUPTED = 130
 COORDINATES = "coordinator-of-"  # and the epic: so a later run knows the one that an earlier one has hired
 PAUSED = "the run was interrupted"
+TO_PAUSE = frozenset({"ready", "working"})
+ON_THE_WAY = frozenset({"pending", "starting"})
 
 COORDINATE = """\
 You coordinate the work on this project; you write no code yourself. The idea is the epic {epic}:
@@ -210,14 +213,24 @@ def _stop_ours(place: Place) -> None:
 
 def _pause(place: Place) -> None:
     """In a runtime that others use, only those are paused who work for us: the workers, and whoever a run has hired to
-    coordinate."""
+    coordinate. One that is starting cannot be paused yet, and would be at work as soon as it can."""
     if find_holder(place) is None:
         return
     write(place, "/v1/staff", {"workers": 0})
-    for each in _agents(place):
-        of_ours = each["phase"] or each["name"].startswith(COORDINATES)
-        if of_ours and each["status"] in ("ready", "working"):
-            write(place, agent_path(each["name"], "pause"), {"why": PAUSED})
+    until = time.monotonic() + PATIENCE
+    while active := [each for each in _agents(place) if _of_ours(each) and each["status"] in TO_PAUSE | ON_THE_WAY]:
+        for each in active:
+            if each["status"] in TO_PAUSE:
+                with suppress(Answered):  # it has gone on meanwhile; we look again
+                    write(place, agent_path(each["name"], "pause"), {"why": PAUSED})
+        if time.monotonic() > until:
+            names = ", ".join(each["name"] for each in active)
+            raise EffectFailed(f"not paused yet: {names}; `remuda ps` shows them, `remuda down` stops them all")
+        time.sleep(LOOK_EVERY)
+
+
+def _of_ours(agent: dict[str, Any]) -> bool:
+    return bool(agent["phase"]) or agent["name"].startswith(COORDINATES)
 
 
 def _resume(place: Place) -> None:

@@ -4,6 +4,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 WORKERS ?= 4
 ONLY ?=
+PIN := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header
+PINNED := agents/requirements agents/tool_servers/requirements bench/locks/gateway bench/locks/meter
+PIN_NPM := npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
+PINNED_NPM := agents agents/tool_servers bench/locks/gateway-npm
 
 .DEFAULT_GOAL := help
 .PHONY: help setup agents servers sandbox demo test live quick check format bench docs lock clean
@@ -64,12 +68,10 @@ bench: setup ## Run the benchmarks: make bench [ONLY=kernel]
 docs: setup ## Redraw the parts of docs/ that come from the tables
 	@$(BIN)/python -m remuda.cli.entry dev diagrams --write docs/lifecycle.md
 
-lock: ## Resolve the dependencies anew, those of the live tests too (needs uv and npm)
-	uv pip compile --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml --output-file requirements.lock
-	uv pip compile --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header agents/requirements.in --output-file agents/requirements.lock
-	uv pip compile --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header agents/tool_servers/requirements.in --output-file agents/tool_servers/requirements.lock
-	cd agents/tool_servers && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
-	cd agents && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
+lock: ## Resolve the dependencies anew, those of the live tests and of the benchmarks too (needs uv and npm)
+	$(PIN) --group dev pyproject.toml --output-file requirements.lock
+	set -e; for each in $(PINNED); do $(PIN) $$each.in --output-file $$each.lock; done
+	set -e; for each in $(PINNED_NPM); do (cd $$each && $(PIN_NPM)); done
 
 clean: ## Remove what the targets above made
-	rm -rf .venv .agents .tool_servers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf .venv .agents .tool_servers .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

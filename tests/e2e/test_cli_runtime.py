@@ -5,10 +5,13 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from e2e.cli_kit import REMUDA, WITHIN, Project, environment, repository, running
+from remuda.runtime.place import Place, find_holder
+from waiting import until_true
 
 
 def lock_holder(project: Project) -> int:
@@ -76,6 +79,34 @@ def test_reads_without_a_runtime_answer_from_the_log_and_say_so(tmp_path: Path) 
             project(*write.split()).fails(3, "no runtime is up", "remuda up -d")
         for follow in ("logs -f worker-1", "events -f"):
             project(*follow.split()).fails(3, "no runtime is up")
+
+
+LOOKS = ("ps", "show worker-1", "task list", "task ready", "task show t1", "answer", "budget show", "loops")
+
+
+def test_what_is_seen_is_the_same_with_and_without_a_runtime(tmp_path: Path) -> None:
+    with running(tmp_path) as project:
+        project.ok("spawn", "--hold", "--tokens", "100k", "--message", "Wait")
+        project.ok("task", "add", "Write it down")
+        up = {read: project(*read.split(), "--json").json for read in LOOKS}
+        os.kill(lock_holder(project), signal.SIGKILL)
+        until_true(lambda: find_holder(Place(tmp_path)) is None)
+        down = {read: project(*read.split(), "--json").json for read in LOOKS}
+        assert [_without_ages(each) for each in down.values()] == [_without_ages(each) for each in up.values()]
+        for name, read in (
+            ("worker-1", "ps"),
+            ("worker-1", "show worker-1"),
+            ("worker-1", "budget show"),
+            ("t1", "loops"),
+        ):
+            assert name in project.ok(*read.split())
+
+
+def _without_ages(shown: Any) -> Any:
+    """What was looked at later is older."""
+    if isinstance(shown, dict):
+        return {name: _without_ages(value) for name, value in shown.items() if name != "age_seconds"}
+    return [_without_ages(each) for each in shown] if isinstance(shown, list) else shown
 
 
 def test_a_runtime_that_was_killed_goes_on_and_loses_nothing(tmp_path: Path) -> None:

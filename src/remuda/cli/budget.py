@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from remuda.cli.call import NotUp, width, write_out
-from remuda.cli.project import project, read, write
+from remuda.cli import look
+from remuda.cli.project import project, write
 from remuda.cli.say import json_option, out_json
 from remuda.cli.words import text_of
 from remuda.domain.errors import Invalid
-from remuda.runtime.place import Place
 
 NONE = "none"
 NANOS = 1_000_000_000
@@ -57,32 +56,7 @@ def _scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @json_option
 def show(agent: str, as_json: bool) -> None:
     """Show all budgets, or those that stand over one AGENT."""
-    query: dict[str, object] = {"agent": text_of("an agent", agent)}
-    if not as_json:
-        query.update(format="text", width=width() or "")
-    place = project()
-    try:
-        body = read(place, "/v1/budget", query)
-        write_out(body + b"\n" if as_json else body)
-    except NotUp:
-        write_out(_from_the_log(place, agent, as_json))
-
-
-def _from_the_log(place: Place, agent: str, as_json: bool) -> bytes:
-    """The long way round, without a runtime."""
-    import msgspec
-
-    from remuda.cli.offline import log_file
-    from remuda.domain.accounts import scopes
-    from remuda.domain.draft import find
-    from remuda.views.budget import budgets, budgets_text
-
-    with log_file(place) as log:
-        state = log.state()
-        shown = budgets(state, scopes(state, find(state.agents, agent)) if agent else None)
-        if as_json:
-            return msgspec.json.encode({"seq": state.seq, "budgets": shown}) + b"\n"
-        return budgets_text(shown, width=width() or None).encode()
+    look.show("/v1/budget", {"agent": text_of("an agent", agent)}, as_json=as_json)
 
 
 @budget.command("set")
@@ -107,7 +81,7 @@ def _change(verb: str, body: dict[str, Any], as_json: bool) -> None:
     if as_json:
         out_json(answer)
         return
-    write_out(read(project(), "/v1/budget", {"format": "text", "width": width() or ""}))
+    look.show("/v1/budget", as_json=False)
 
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:

@@ -79,8 +79,12 @@ def stream(place: Place, path: str, query: Mapping[str, object]) -> Iterator[byt
 
 
 def _target(path: str, query: Mapping[str, object] | None) -> str:
-    given = {name: value for name, value in (query or {}).items() if value not in (None, "", False)}
-    return f"{path}?{urlencode({name: 1 if value is True else value for name, value in given.items()})}"
+    return f"{path}?{urlencode(given(query or {}))}"
+
+
+def given(query: Mapping[str, object]) -> dict[str, str]:
+    """What is asked for, as an address has it."""
+    return {name: str(int(value) if isinstance(value, bool) else value) for name, value in query.items() if value}
 
 
 def checked(status: int, body: bytes) -> bytes:

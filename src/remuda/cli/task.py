@@ -1,12 +1,11 @@
 """The list of work, and who has what of it."""
 
 import json
-import time
 from typing import Any
 
 import click
 
-from remuda.cli.call import NotUp, colour, width, write_out
+from remuda.cli import look
 from remuda.cli.project import project, read, write
 from remuda.cli.say import agent_argument, json_option, names_of, out, out_json
 from remuda.cli.task_files import export, import_
@@ -32,43 +31,19 @@ def task() -> None:
 # --- looking ---
 
 
-def _show_list(query: dict[str, object], as_json: bool) -> None:
-    place = project()
-    text = {"format": "text", "width": width() or "", "color": colour()}
-    try:
-        body = read(place, "/v1/tasks", query if as_json else {**query, **text})
-        write_out(body + b"\n" if as_json else body)
-        return
-    except NotUp:
-        pass
-    import msgspec  # the long way round, without a runtime
-
-    from remuda.cli.offline import log_file
-    from remuda.views.tasks import chosen, task_rows, tasks_text
-
-    with log_file(place) as log:
-        state = log.state()
-        tasks = chosen(state.tasks, finished=bool(query.get("all")), only_ready=bool(query.get("ready")))
-        rows = task_rows(state.tasks, tasks)
-        if as_json:
-            write_out(msgspec.json.encode({"seq": state.seq, "tasks": rows}) + b"\n")
-        else:
-            write_out(tasks_text(rows, time.time(), width=width() or None, colour=colour()).encode())
-
-
 @task.command("list")
 @click.option("-a", "--all", "finished", is_flag=True, help="The finished too.")
 @json_option
 def list_(finished: bool, as_json: bool) -> None:
     """List the tasks that are not finished."""
-    _show_list({"all": finished}, as_json)
+    look.show("/v1/tasks", {"all": finished}, as_json=as_json)
 
 
 @task.command()
 @json_option
 def ready(as_json: bool) -> None:
     """List what somebody could begin now, the most urgent first."""
-    _show_list({"ready": True}, as_json)
+    look.show("/v1/tasks", {"ready": True}, as_json=as_json)
 
 
 @task.command()
@@ -76,23 +51,7 @@ def ready(as_json: bool) -> None:
 @json_option
 def show(task: str, as_json: bool) -> None:
     """Show one task in full: what is asked, who has it, checks, verdicts, notes."""
-    place = project()
-    try:
-        body = read(place, task_path(task), {"format": "" if as_json else "text"})
-        write_out(body + b"\n" if as_json else body)
-        return
-    except NotUp:
-        pass
-    import msgspec
-
-    from remuda.cli.offline import log_file
-    from remuda.domain.draft import find_task
-    from remuda.views.tasks import task_detail, task_text
-
-    with log_file(place) as log:
-        tasks = log.state().tasks
-        shown = task_detail(tasks, find_task(tasks, task))
-        write_out(msgspec.json.encode(shown) + b"\n" if as_json else task_text(shown).encode())
+    look.show(task_path(task), as_json=as_json)
 
 
 # --- writing ---

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from remuda.cli.call import NotUp, write_out
+from remuda.cli.call import write_out
+from remuda.cli.look import look
 from remuda.cli.project import project, read, write
 from remuda.cli.say import json_option, note, out, out_json
 from remuda.cli.words import from_file, from_stdin
@@ -32,22 +33,8 @@ def export(form: str, finished: bool, output: Path | None) -> None:
 
 
 def _all_tasks(finished: bool) -> list[dict[str, Any]]:
-    place = project()
-    try:
-        tasks: list[dict[str, Any]] = json.loads(read(place, "/v1/tasks", {"all": finished, "full": True}))["tasks"]
-        return tasks
-    except NotUp:
-        pass
-    import msgspec  # the long way round, without a runtime
-
-    from remuda.cli.offline import log_file
-    from remuda.views.tasks import chosen, task_detail
-
-    with log_file(place) as log:
-        known = log.state().tasks
-        shown = [task_detail(known, task) for task in chosen(known, finished=finished)]
-        plain: list[dict[str, Any]] = msgspec.to_builtins(shown)
-        return plain
+    tasks: list[dict[str, Any]] = json.loads(look(project(), "/v1/tasks", {"all": finished, "full": True}))["tasks"]
+    return tasks
 
 
 @click.command("import")

@@ -67,6 +67,10 @@ class Shown:
     tasks: dict[str, Task]
     ledger: Ledger
 
+    @property
+    def state(self) -> State:
+        return State(self.seq, self.clock, self.agents, self.tasks, ledger=self.ledger)
+
     def take(self, batch: Batch) -> None:
         if batch.records:
             self.seq, self.clock = batch.records[-1].seq, batch.clock

@@ -1,4 +1,4 @@
-"""Agents over HTTP: look at them, make them, write to them, tell them what to do."""
+"""Agents over HTTP: make them, write to them, tell them what to do."""
 
 import time
 from collections.abc import Callable
@@ -14,9 +14,8 @@ from remuda.domain.events import MessageQueued
 from remuda.domain.ledger import Limits
 from remuda.domain.state import Sender
 from remuda.runtime.runtime import Caller, Runtime
-from remuda.views.agent import Detail, detail, detail_text
-from remuda.views.roster import Row, chosen, roster, roster_text
-from remuda.web.door import answer, body_of, caller_of, flag_of, number_of, order_of, runtime_of, text_answer
+from remuda.views.agent import Detail, detail
+from remuda.web.door import answer, body_of, caller_of, order_of, runtime_of
 
 
 class SpawnBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,35 +42,10 @@ class WhyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: str = ""
 
 
-class RosterAnswer(msgspec.Struct, frozen=True):
-    project: str
-    seq: int
-    agents: list[Row]
-
-
 class MessageAnswer(msgspec.Struct, frozen=True):
     message_id: str
     seq: int
     agent: Detail
-
-
-async def list_agents(request: Request) -> Response:
-    caller_of(request)
-    runtime = runtime_of(request)
-    shown = runtime.loop.shown
-    agents, now = chosen(shown.agents, dead=flag_of(request, "all")), time.time()
-    if request.query_params.get("format") == "text":
-        width = number_of(request, "width", 0, most=10_000) or None
-        return text_answer(roster_text(agents, now, width=width, colour=flag_of(request, "color")))
-    return answer(RosterAnswer(str(runtime.place.root), shown.seq, roster(agents, now)))
-
-
-async def show_agent(request: Request) -> Response:
-    caller_of(request)
-    shown = _detail(runtime_of(request), request.path_params["name"])
-    if request.query_params.get("format") == "text":
-        return text_answer(detail_text(shown))
-    return answer(shown)
 
 
 async def spawn_agent(request: Request) -> Response:
@@ -141,9 +115,7 @@ def _detail(runtime: Runtime, name: str) -> Detail:
 
 
 ROUTES = [
-    Route("/v1/agents", list_agents, methods=["GET"]),
     Route("/v1/agents", spawn_agent, methods=["POST"]),
-    Route("/v1/agents/{name}", show_agent, methods=["GET"]),
     Route("/v1/agents/{name}/messages", send_message, methods=["POST"]),
     *(Route(f"/v1/agents/{{name}}/{verb}", tell_agent, methods=["POST"]) for verb in TOLD),
 ]

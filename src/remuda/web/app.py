@@ -8,10 +8,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from remuda.domain.errors import RemudaError
-from remuda.web import agents, budget, events, logs, questions, runtime, tasks, triggers
+from remuda.web import agents, budget, events, logs, pages, questions, runtime, tasks, triggers
 from remuda.web.door import Door, ErrorAnswer, answer, refuse
 
-PARTS = (runtime, logs, agents, questions, tasks, budget, triggers, events)
+PARTS = (runtime, pages, logs, agents, questions, tasks, budget, triggers, events)
 
 
 def make_app(door: Door) -> Starlette:

@@ -1,18 +1,19 @@
-"""Budgets over HTTP: look at them, set them, grant more."""
+"""Budgets over HTTP: set them, grant more."""
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from remuda.domain.accounts import lineage, scopes
+from remuda.domain.accounts import lineage
 from remuda.domain.budget_commands import GrantBudget, SetBudget
 from remuda.domain.errors import Refused
 from remuda.domain.ledger import Limits, Measure
-from remuda.domain.state import Sender, State
+from remuda.domain.state import Sender
 from remuda.runtime.runtime import Caller, Runtime
-from remuda.views.budget import AccountRow, budgets, budgets_text
-from remuda.web.door import answer, body_of, caller_of, number_of, order_of, runtime_of, text_answer
+from remuda.views.budget import budgets
+from remuda.views.pages import Budgets
+from remuda.web.door import answer, body_of, caller_of, order_of, runtime_of
 
 
 class BudgetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,20 +30,6 @@ class BudgetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def limits(self) -> Limits:
         return Limits(self.tokens, self.nanousd, self.turns, self.milliseconds)
-
-
-class BudgetAnswer(msgspec.Struct, frozen=True):
-    seq: int
-    budgets: list[AccountRow]
-
-
-async def show_budgets(request: Request) -> Response:
-    caller_of(request)
-    runtime = runtime_of(request)
-    shown = budgets(_state(runtime), _chosen(runtime, request.query_params.get("agent", "")))
-    if request.query_params.get("format") == "text":
-        return text_answer(budgets_text(shown, width=number_of(request, "width", 0, most=10_000) or None))
-    return answer(BudgetAnswer(runtime.loop.shown.seq, shown))
 
 
 async def set_budget(request: Request) -> Response:
@@ -65,7 +52,7 @@ async def _asked(request: Request) -> tuple[Caller, BudgetBody]:
 async def _changed(request: Request, command: SetBudget | GrantBudget) -> Response:
     runtime = runtime_of(request)
     await runtime.submit(command, order=order_of(request))
-    return answer(BudgetAnswer(runtime.loop.shown.seq, budgets(_state(runtime), [command.scope])))
+    return answer(Budgets(runtime.loop.shown.seq, budgets(runtime.loop.shown.state, [command.scope])))
 
 
 def _check(runtime: Runtime, caller: Caller, scope: str) -> None:
@@ -73,23 +60,12 @@ def _check(runtime: Runtime, caller: Caller, scope: str) -> None:
     if caller.sender is Sender.USER:
         return
     name = scope.partition(":")[2]
-    above = [each.name for each in lineage(_state(runtime), runtime.loop.shown.agents.get(name))]
+    above = [each.name for each in lineage(runtime.loop.shown.state, runtime.loop.shown.agents.get(name))]
     if caller.author not in above[1:]:
         raise Refused(f"{caller.author} may change the budgets of agents that it has spawned, and no others")
 
 
-def _chosen(runtime: Runtime, agent: str) -> tuple[str, ...] | None:
-    """Those that stand over one agent, or all."""
-    return scopes(_state(runtime), runtime.agent(agent)) if agent else None
-
-
-def _state(runtime: Runtime) -> State:
-    shown = runtime.loop.shown
-    return State(agents=shown.agents, tasks=shown.tasks, ledger=shown.ledger)
-
-
 ROUTES = [
-    Route("/v1/budget", show_budgets, methods=["GET"]),
     Route("/v1/budget/set", set_budget, methods=["POST"]),
     Route("/v1/budget/grant", grant_budget, methods=["POST"]),
 ]

@@ -68,19 +68,6 @@ class TooLarge(Invalid):
     http_status = 413
 
 
-def number_of(request: Request, name: str, default: int, *, most: int) -> int:
-    text = request.query_params.get(name, "")
-    if not text:
-        return default
-    if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) > most:
-        raise Invalid(f"{name} must be a whole number from 0 to {most}, not {text[:40]!r}")
-    return int(text)
-
-
-def flag_of(request: Request, name: str) -> bool:
-    return request.query_params.get(name, "") in ("1", "true", "yes")
-
-
 # --- answers ---
 
 

@@ -12,7 +12,8 @@ from remuda.domain.events import Recorded
 from remuda.store import Store
 from remuda.store.select import about, last, page
 from remuda.views.process_events import ProcessEvent, event_text, process_events
-from remuda.web.door import Door, answer, caller_of, door_of, flag_of, number_of, text_answer
+from remuda.views.query import flag, number
+from remuda.web.door import Door, answer, caller_of, door_of, text_answer
 
 PULSE = 15.0  # seconds of silence after which a stream says that it is alive
 PAGE = 500
@@ -31,14 +32,14 @@ async def list_events(request: Request) -> Response:
     agent = request.query_params.get("agent", "")
     if agent:
         door.runtime.agent(agent)
-    following = flag_of(request, "follow")
+    following = flag(request.query_params, "follow")
     after = await _after(request, door, agent, 0 if following else 100)
     plain = request.query_params.get("format") == "text"
     if following and plain:
         return StreamingResponse(_lines(door, after, agent), media_type="text/plain; charset=utf-8")
     if following:
         return StreamingResponse(_frames(door, after, agent), media_type="text/event-stream")
-    limit = number_of(request, "limit", 1000, most=LARGEST)
+    limit = number(request.query_params, "limit", 1000, most=LARGEST)
     records, behind = await page(door.runtime.store.read, after, limit, agent)
     events = [each for record in records for each in told(door, record)]
     return (
@@ -54,8 +55,8 @@ async def _after(request: Request, door: Door, agent: str, default_last: int) ->
     if seen.isascii() and seen.isdigit() and len(seen) < 19:
         return int(seen)
     if "after" in request.query_params:
-        return number_of(request, "after", 0, most=SEQ_MAX)
-    count = number_of(request, "last", default_last, most=LARGEST)
+        return number(request.query_params, "after", 0, most=SEQ_MAX)
+    count = number(request.query_params, "last", default_last, most=LARGEST)
     return await last(door.runtime.store.read, door.runtime.loop.shown.seq, count, agent)
 
 

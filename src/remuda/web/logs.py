@@ -11,7 +11,8 @@ from starlette.routing import Route
 from remuda.domain.events import TurnEnded
 from remuda.store.select import about
 from remuda.store.transcript import Tail
-from remuda.web.door import Door, answer, caller_of, door_of, flag_of, number_of, text_answer
+from remuda.views.query import flag, number
+from remuda.web.door import Door, answer, caller_of, door_of, text_answer
 from remuda.web.events import pages
 
 LINES = 100
@@ -30,9 +31,9 @@ class LineAnswer(msgspec.Struct, frozen=True):
 async def show_logs(request: Request) -> Response:
     caller_of(request)
     door, name = door_of(request), request.path_params["name"]
-    count = number_of(request, "lines", LINES, most=MOST_LINES)
+    count = number(request.query_params, "lines", LINES, most=MOST_LINES)
     plain = request.query_params.get("format") == "text"
-    if flag_of(request, "follow"):
+    if flag(request.query_params, "follow"):
         door.runtime.agent(name)
         media = "text/plain; charset=utf-8" if plain else "application/x-ndjson"
         return StreamingResponse(_encoded(follow_lines(door, name, count), plain=plain), media_type=media)

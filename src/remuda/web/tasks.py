@@ -1,6 +1,5 @@
-"""Tasks over HTTP: the list of work, the workflow as people and coordinators direct it, and what workers say of it."""
+"""Tasks over HTTP: the workflow as people and coordinators direct it, and what workers say of it."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -37,8 +36,8 @@ from remuda.domain.task_commands import (
 )
 from remuda.domain.task_events import TaskAdded
 from remuda.runtime.runtime import Caller, Runtime
-from remuda.views.tasks import TaskDetail, TaskRow, chosen, task_detail, task_rows, task_text, tasks_text
-from remuda.web.door import answer, body_of, caller_of, flag_of, number_of, order_of, runtime_of, text_answer
+from remuda.views.tasks import TaskDetail, task_detail
+from remuda.web.door import answer, body_of, caller_of, order_of, runtime_of
 
 
 class BriefBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,33 +106,9 @@ class StaffBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reviewed: bool | None = None
 
 
-class TasksAnswer(msgspec.Struct, frozen=True):
-    seq: int
-    tasks: list[TaskRow]
-
-
 class AddedAnswer(msgspec.Struct, frozen=True):
     added: list[str]
     seq: int
-
-
-async def list_tasks(request: Request) -> Response:
-    caller_of(request)
-    shown = runtime_of(request).loop.shown
-    tasks = chosen(shown.tasks, finished=flag_of(request, "all"), only_ready=flag_of(request, "ready"))
-    rows = task_rows(shown.tasks, tasks)
-    if request.query_params.get("format") == "text":
-        width = number_of(request, "width", 0, most=10_000) or None
-        return text_answer(tasks_text(rows, time.time(), width=width, colour=flag_of(request, "color")))
-    if flag_of(request, "full"):
-        return answer({"seq": shown.seq, "tasks": [task_detail(shown.tasks, task) for task in tasks]})
-    return answer(TasksAnswer(shown.seq, rows))
-
-
-async def show_task(request: Request) -> Response:
-    caller_of(request)
-    shown = _detail(runtime_of(request), request.path_params["task"])
-    return text_answer(task_text(shown)) if request.query_params.get("format") == "text" else answer(shown)
 
 
 async def add_tasks(request: Request) -> Response:
@@ -243,11 +218,9 @@ def _post(path: str, endpoint: Endpoint) -> Route:
 
 
 ROUTES = [
-    Route("/v1/tasks", list_tasks, methods=["GET"]),
     _post("/v1/tasks", add_tasks),
     _post("/v1/staff", set_staff),
     *(_post(f"/v1/own-task/{verb}", say_of_task) for verb in SAID),
-    Route("/v1/tasks/{task}", show_task, methods=["GET"]),
     _post("/v1/tasks/{task}/edit", edit_task),
     _post("/v1/tasks/{task}/note", note_task),
     _post("/v1/tasks/{task}/step", note_task),

@@ -1,4 +1,4 @@
-"""Triggers, verdicts, bodies and open loops over HTTP."""
+"""Triggers, verdicts and bodies over HTTP."""
 
 import time
 
@@ -18,8 +18,7 @@ from remuda.runtime.bodies import body_of as body_from
 from remuda.runtime.runtime import Caller, Runtime
 from remuda.views.agent import detail
 from remuda.views.body import body_text
-from remuda.views.loops import Loop, loops_text, open_loops
-from remuda.web.door import answer, body_of, caller_of, number_of, order_of, runtime_of, text_answer
+from remuda.web.door import answer, body_of, caller_of, order_of, runtime_of, text_answer
 
 
 class TriggerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,10 +44,6 @@ class BuryBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class BuriedAnswer(msgspec.Struct, frozen=True):
     buried: list[str]
-
-
-class LoopsAnswer(msgspec.Struct, frozen=True):
-    loops: list[Loop]
 
 
 def _check_may(runtime: Runtime, caller: Caller, name: str) -> None:
@@ -134,21 +129,10 @@ def _check_people(caller: Caller) -> None:
         raise Refused(f"{caller.author} may not bury anybody; the user may")
 
 
-async def list_loops(request: Request) -> Response:
-    caller_of(request)
-    shown = runtime_of(request).loop.shown
-    loops = open_loops(shown.agents, shown.tasks)
-    if request.query_params.get("format") == "text":
-        width = number_of(request, "width", 0, most=10_000) or None
-        return text_answer(loops_text(loops, time.time(), width=width))
-    return answer(LoopsAnswer(loops))
-
-
 ROUTES = [
     Route("/v1/agents/{name}/trigger", fire_trigger, methods=["POST"]),
     Route("/v1/agents/{name}/verdict", give_verdict, methods=["POST"]),
     Route("/v1/agents/{name}/body", show_body, methods=["GET"]),
     Route("/v1/agents/{name}/bury", bury_agent, methods=["POST"]),
     Route("/v1/bury", bury_old, methods=["POST"]),
-    Route("/v1/loops", list_loops, methods=["GET"]),
 ]

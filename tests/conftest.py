@@ -1,6 +1,7 @@
 """Options for all tests."""
 
 import os
+import signal
 import sys
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 # compile all of us anew, which takes as long as everything else that a start does.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell that runs us in the background has us and all that we start ignore Ctrl-C, which some tests press.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

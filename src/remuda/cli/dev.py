@@ -1,27 +1,14 @@
 """For developers of Remuda."""
 
-from importlib import import_module
 from pathlib import Path
 
 import click
 
+from remuda.cli.late import Late
 from remuda.views.diagrams import lifecycle_page
 
-LATE = {"model": "dev_model", "spin": "dev_spin"}  # each brings much with it, and is imported when it is used
 
-
-class Dev(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *LATE])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in LATE:
-            command: click.Command = getattr(import_module(f"remuda.cli.{LATE[cmd_name]}"), cmd_name)
-            return command
-        return super().get_command(ctx, cmd_name)
-
-
-@click.command(cls=Dev)
+@click.command(cls=Late, late={"model": "dev_model", "spin": "dev_spin"})
 def dev() -> None:
     """For developers of Remuda."""
 

@@ -1,13 +1,13 @@
 """The gateway's commands. What speaks to a server is imported when it is used: the others only read and write files."""
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from remuda.cli.call import width, write_out
+from remuda.cli.late import Late
 from remuda.cli.say import json_option, note, out, out_json
 from remuda.domain.errors import Invalid, Refused
 from remuda.gateway.approvals import Approvals, Kept
@@ -17,7 +17,6 @@ from remuda.gateway.writing import add_servers, section
 from remuda.runtime.tool_servers import ServerSettings
 from remuda.views.table import Column, table
 
-LATE = {"serve": "gateway_serve", "probe": "gateway_probe", "stats": "gateway_stats"}
 COLUMNS = (
     Column("SERVER"),
     Column("KIND"),
@@ -30,18 +29,7 @@ COLUMNS = (
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-class Late(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *LATE])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in LATE:
-            command: click.Command = getattr(import_module(f"remuda.cli.{LATE[cmd_name]}"), cmd_name)
-            return command
-        return super().get_command(ctx, cmd_name)
-
-
-@click.command(cls=Late)
+@click.command(cls=Late, late={"serve": "gateway_serve", "probe": "gateway_probe", "stats": "gateway_stats"})
 def gateway() -> None:
     """Tool servers that come on intent and leave after idle turns.
 

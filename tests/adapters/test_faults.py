@@ -12,6 +12,7 @@ import pytest
 import uvloop
 
 from adapters.agent_kit import alive, steps
+from adapters.transcript_kit import read_entries
 from remuda.agents import Ask, Launch, Listen, Session, catalog, orphans
 from remuda.agents.acp import open_session
 from remuda.agents.pipes import LINE_LIMIT
@@ -25,7 +26,7 @@ from remuda.domain.state import Agent, Outcome
 from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import make_place
 from remuda.runtime.runtime import Runtime
-from remuda.store.transcript import read_entries, session_path, wire_path
+from remuda.store.transcript import session_path, wire_path
 from waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

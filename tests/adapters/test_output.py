@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.store.output import DEFAULT_LINES, LONGEST_LINE, Entry, OutputRing, to_lines
+from adapters.transcript_kit import to_lines
+from remuda.store.output import DEFAULT_LINES, LONGEST_LINE, Entry, OutputRing
 
 
 def ring_of(*lines: str, capacity: int = DEFAULT_LINES) -> OutputRing:

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.store.output import Entry, OutputRing, to_lines
+from adapters.transcript_kit import read_entries, to_lines
+from remuda.store.output import Entry, OutputRing
 from remuda.store.transcript import (
     Tail,
     Transcript,
     last_lines,
-    read_entries,
     session_path,
     wire_path,
 )

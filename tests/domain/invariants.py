@@ -2,9 +2,10 @@
 
 from collections import Counter
 
+from domain.owed import all_due, whose
 from domain.work import check_tasks
-from remuda.domain.due import all_due, due, due_for
-from remuda.domain.effects import EndSession, GiveAnswer, Rest, RunTurn, StartSession, key, whose
+from remuda.domain.due import due, due_for
+from remuda.domain.effects import EndSession, GiveAnswer, Rest, RunTurn, StartSession, key
 from remuda.domain.lifecycle import Phase, Stage, Status
 from remuda.domain.state import Agent, State
 

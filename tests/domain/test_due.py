@@ -2,8 +2,9 @@
 
 from domain.drive import WORKER, Project
 from domain.explore import Kind, reachable
+from domain.owed import all_due
 from remuda.domain.commands import PauseAgent, ReapAgent, SpawnAgent
-from remuda.domain.due import all_due, due
+from remuda.domain.due import due
 from remuda.domain.effects import Effect, EndSession, GiveAnswer, KeepWork, Rest, RunTurn, StartSession, key
 from remuda.domain.lifecycle import WITH_PROCESS, Stage, Status
 from remuda.domain.state import Agent

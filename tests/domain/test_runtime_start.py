@@ -4,9 +4,10 @@ import pytest
 
 from domain.drive import WORKER, Project
 from domain.explore import Kind, reachable
+from domain.owed import all_due, whose
 from remuda.domain.commands import HibernateAgent, PauseAgent, ReapAgent, ResumeAgent, StartRuntime, StopRuntime
-from remuda.domain.due import all_due, due
-from remuda.domain.effects import Rest, StartSession, whose
+from remuda.domain.due import due
+from remuda.domain.effects import Rest, StartSession
 from remuda.domain.events import RuntimeStarted, RuntimeStopped, SessionEnded, SessionRequested, TurnEnded
 from remuda.domain.lifecycle import Stage, Status
 from remuda.domain.state import Outcome

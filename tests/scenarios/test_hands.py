@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from domain.drive import WORKER, Project
+from domain.owed import whose
 from fakes import breathe
 from remuda.domain.commands import (
     Command,
@@ -19,7 +20,7 @@ from remuda.domain.commands import (
     ReportTurnEnded,
     ResumeAgent,
 )
-from remuda.domain.effects import Effect, EndSession, RunTurn, StartSession, whose
+from remuda.domain.effects import Effect, EndSession, RunTurn, StartSession
 from remuda.domain.errors import EffectFailed, StoreFailed
 from remuda.domain.state import Outcome
 from remuda.runtime.hands import Hands
@@ -65,6 +66,11 @@ class Bench:
         """What the loop says after each durable batch."""
         self.hands.owe(self.project.state, self.project.state)
 
+    async def go_on(self) -> None:
+        """As far as the hands get with what is owed now."""
+        self.owe()
+        await breathe()
+
     def kinds(self) -> list[type[Effect]]:
         return [type(effect) for effect in self.begun]
 
@@ -81,8 +87,7 @@ def told(story: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
 def test_what_is_owed_is_begun_and_its_report_is_told() -> None:
     async def story(bench: Bench) -> None:
         bench.project.spawn()
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert bench.kinds() == [StartSession]
         bench.reports.set_result(ReportSessionStarted(WORKER, 1, "ref"))
         await breathe()
@@ -95,8 +100,7 @@ def test_what_is_under_way_is_not_begun_again() -> None:
     async def story(bench: Bench) -> None:
         bench.project.spawn()
         for _ in range(3):
-            bench.owe()
-            await breathe()
+            await bench.go_on()
         assert bench.kinds() == [StartSession]
 
     told(story)
@@ -106,14 +110,12 @@ def test_a_turn_is_not_delivered_again_while_its_report_is_on_its_way_to_the_dis
     async def story(bench: Bench) -> None:
         bench.project.ready()
         bench.project.send()
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         bench.reports.set_result(ReportTurnEnded(WORKER, 1, 1, Outcome.COMPLETED))
         await breathe()
         assert len(bench.told) == 1
         bench.project.send("one more, while the report waits")
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert bench.kinds() == [RunTurn]
 
     told(story)
@@ -127,8 +129,7 @@ def test_an_effect_that_has_nothing_to_report_is_done_all_the_same() -> None:
         bench.reports.set_result(None)
         await breathe()
         bench.project.send("its death is not told yet")
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert bench.kinds() == [RunTurn]
         assert bench.told == []
 
@@ -143,8 +144,7 @@ def test_the_next_thing_follows_when_the_last_is_done() -> None:
         bench.reports.set_result(None)
         await breathe()
         bench.project.started()
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert bench.kinds() == [StartSession, RunTurn]
 
     told(story)
@@ -164,11 +164,9 @@ def test_what_is_no_longer_owed_is_left_off_and_only_then_the_next_thing_begins(
         bench.do = lingering
         bench.project.ready()
         bench.project.send()
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         bench.project.do(PauseAgent(WORKER))
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert bench.kinds() == [RunTurn]
         bench.do = bench.wait
         left.set_result(None)
@@ -193,15 +191,12 @@ def test_however_often_the_mind_is_changed_nothing_begins_beside_what_will_not_l
         bench.do = lingering
         bench.project.ready()
         bench.project.send()
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         bench.project.do(PauseAgent(WORKER))
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         bench.project.do(ResumeAgent(WORKER))
         bench.project.ended()  # the process is gone before the hands have noticed
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert bench.kinds() == [RunTurn]
         left.set_result(None)
         await breathe()
@@ -214,11 +209,9 @@ def test_reaping_overtakes_a_gentle_end() -> None:
     async def story(bench: Bench) -> None:
         bench.project.ready()
         bench.project.do(PauseAgent(WORKER))
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         bench.project.do(ReapAgent(WORKER, "it spins"))
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert bench.begun == [EndSession(WORKER, 1, gentle=True), EndSession(WORKER, 1, gentle=False)]
 
     told(story)
@@ -233,8 +226,7 @@ def test_what_the_loop_has_already_moved_on_from_is_never_begun() -> None:
         bench.hands.owe(durable, bench.project.state)
         await breathe()
         assert bench.begun == []
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert bench.kinds() == [EndSession]
 
     told(story)
@@ -244,8 +236,7 @@ def test_each_agent_has_its_own_hand() -> None:
     async def story(bench: Bench) -> None:
         for _ in range(3):
             bench.project.spawn()
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert [whose(effect) for effect in bench.begun] == ["worker-1", "worker-2", "worker-3"]
 
     told(story)
@@ -348,12 +339,10 @@ def test_a_report_that_nobody_takes_harms_nobody(error: Exception) -> None:
         bench.accept.set_exception(error)
         bench.reports.set_result(ReportSessionStarted(WORKER, 1, "ref"))
         bench.project.spawn()
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         bench.project.started()
         bench.project.send()
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert bench.kinds() == [StartSession, RunTurn]
 
     told(story)
@@ -377,8 +366,7 @@ def test_closing_leaves_everything_off_and_waits_until_it_has_left_off() -> None
         bench.do = lingering
         for _ in range(3):
             bench.project.spawn()
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         await bench.hands.close()
         assert sorted(left) == ["worker-1", "worker-2", "worker-3"]
 
@@ -393,8 +381,7 @@ def test_nothing_is_begun_after_closing() -> None:
         bench.owe()
         await bench.hands.close()
         bench.project.send()
-        bench.owe()
-        await breathe()
+        await bench.go_on()
         assert bench.begun == []
 
     told(story)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from domain.drive import WORKER, Project
+from domain.owed import whose
 from fakes import breathe, within
 from remuda.domain.commands import (
     PauseAgent,
@@ -16,7 +17,7 @@ from remuda.domain.commands import (
     ReportSessionFailed,
     RetireAgent,
 )
-from remuda.domain.effects import Effect, EndSession, GiveAnswer, KeepWork, Rest, RunTurn, StartSession, whose
+from remuda.domain.effects import Effect, EndSession, GiveAnswer, KeepWork, Rest, RunTurn, StartSession
 from remuda.domain.errors import AgentFault, EffectFailed
 from remuda.domain.failure import REMEDY, Failure
 from remuda.domain.trigger_commands import ReportWorkKept

@@ -5,9 +5,10 @@ import hashlib
 from dataclasses import dataclass
 from random import Random
 
+from domain.owed import all_due
 from domain.waits import check_rests
 from remuda.domain.commands import AnswerQuestion, Command, Report, ResumeAgent, StartRuntime, StopRuntime
-from remuda.domain.due import Debtors, all_due
+from remuda.domain.due import Debtors
 from remuda.domain.effects import Effect
 from remuda.domain.errors import RemudaError
 from remuda.domain.events import RestEnded

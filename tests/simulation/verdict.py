@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from domain.drive import replay
 from domain.invariants import check, check_agent, stage
+from domain.owed import all_due
 from domain.waits import check_questions
-from remuda.domain.due import all_due
 from remuda.domain.events import (
     MessageQueued,
     PhaseChanged,

@@ -11,7 +11,6 @@ from remuda.domain.burial import unkept
 from remuda.domain.effects import (
     AgentEffect,
     AwaitVerdict,
-    Effect,
     EndSession,
     GiveAnswer,
     KeepWork,
@@ -121,10 +120,3 @@ def _of_worktree(task: Task) -> TaskEffect | None:
             return RemoveWorktree(*where, task.folder, task.branch, merged=task.merge is not None)
         case _:
             return None
-
-
-def all_due(debtors: Debtors) -> Iterator[Effect]:
-    for agent in debtors.agents.values():
-        yield from due(agent)
-    for task in debtors.tasks.values():
-        yield from due_for(task)

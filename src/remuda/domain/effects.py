@@ -145,11 +145,6 @@ Effect = AgentEffect | TaskEffect
 Key = tuple[str, str, int, int | float | str]
 
 
-def whose(effect: Effect) -> str:
-    """The agent or the task that owes it."""
-    return effect.task if isinstance(effect, TaskEffect) else effect.agent
-
-
 def key(effect: Effect) -> Key:
     """To end a session at once is another thing than to end it gently: the one must be able to overtake the other."""
     match effect:

@@ -1,7 +1,6 @@
 """The recent lines of an agent's output, and how entries of a transcript become lines."""
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -73,11 +72,6 @@ class Lines:
         piece = "".join(self._pieces)
         self._pieces, self._length = [], 0
         return [piece] if piece else []
-
-
-def to_lines(entries: Iterable[Entry]) -> list[str]:
-    lines = Lines()
-    return [line for entry in entries for line in lines.feed(entry)] + lines.rest()
 
 
 def _told(entry: Entry) -> list[str]:

@@ -71,14 +71,6 @@ def wire_path(path: Path) -> Path:
     return path.with_suffix(".wire.jsonl")
 
 
-def read_entries(path: Path, offset: int = 0, size: int | None = None) -> Iterator[Entry]:
-    """Entries from a byte offset that begins one. A torn last line, as a power cut leaves it, is passed over."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        data = file.read() if size is None else file.read(size)
-    yield from decode_entries(data)
-
-
 def decode_entries(data: bytes) -> Iterator[Entry]:
     for line in data.split(b"\n"):
         try:

@@ -13,7 +13,8 @@ import pytest
 from remuda.domain.events import AgentEvent, Event
 from remuda.domain.lifecycle import PHASE, STATUS, Phase, Status
 from remuda.domain.task_events import TaskAdded, TaskEvent
-from remuda.runtime.config import RoleSettings, Settings, known_keys, load_settings
+from remuda.runtime.config import RoleSettings, Settings, load_settings
+from remuda.runtime.nearest import keys_of
 from remuda.runtime.template import TEMPLATE
 from remuda.store import codec
 
@@ -190,10 +191,10 @@ def test_every_event_of_an_agent_says_which_and_every_event_is_in_the_union() ->
 
 def test_every_setting_is_in_the_documentation_and_in_the_template() -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
-    assert [key for key in known_keys() if f"`{key}`" not in page] == []
-    assert sorted(set(re.findall(r"^\| `([A-Za-z_.]+)`", page, re.MULTILINE))) == sorted(known_keys())
+    assert [key for key in keys_of(Settings) if f"`{key}`" not in page] == []
+    assert sorted(set(re.findall(r"^\| `([A-Za-z_.]+)`", page, re.MULTILINE))) == sorted(keys_of(Settings))
     assert [
-        key for key in known_keys() if not re.search(rf"^# +{key.rpartition('.')[2]} =", TEMPLATE, re.MULTILINE)
+        key for key in keys_of(Settings) if not re.search(rf"^# +{key.rpartition('.')[2]} =", TEMPLATE, re.MULTILINE)
     ] == []
 
 

@@ -28,7 +28,8 @@ from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import Status
 from remuda.domain.permission import Policy
 from remuda.domain.state import Outcome
-from remuda.runtime.config import known_keys, load_settings
+from remuda.runtime.config import Settings, load_settings
+from remuda.runtime.nearest import keys_of
 
 Story = Callable[[Site], Coroutine[Any, Any, None]]
 
@@ -303,5 +304,5 @@ def test_a_ruling_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_part_of_a_policy_can_be_set() -> None:
-    parts = {key.rpartition(".")[2] for key in known_keys() if key.startswith("roles.NAME.")}
+    parts = {key.rpartition(".")[2] for key in keys_of(Settings) if key.startswith("roles.NAME.")}
     assert {field.name for field in fields(Policy)} - {"off_limits"} <= parts  # those are nobody's to open

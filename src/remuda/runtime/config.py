@@ -17,7 +17,7 @@ from remuda.effects.world import DEFAULT_SILENCE
 from remuda.records.keeping import BESIDE, DIRECTORY, FOLDER, BadKeeping, Keeping
 from remuda.records.validations import COMMANDS, DEFAULT_LIMIT, Checks
 from remuda.runtime.budget_settings import BudgetSettings, MeterSettings
-from remuda.runtime.nearest import in_words, keys_of
+from remuda.runtime.nearest import in_words
 from remuda.runtime.tool_servers import GatewaySettings
 from remuda.runtime.watch_settings import BodySettings, WatchSettings, check_bodies, check_watches
 from remuda.runtime.work_settings import AcceptanceSettings, MergeSettings, WorktreeSettings, work_rules
@@ -190,7 +190,3 @@ def signing_key(root: Path) -> Path | None:
     """The key that a project's records are signed with, if it has one."""
     key = load_settings(root / "remuda.toml").turns.signing_key
     return root / Path(key).expanduser() if key else None
-
-
-def known_keys() -> list[str]:
-    return list(keys_of(Settings))

@@ -47,7 +47,7 @@ class Live:
         self.agent, self.epoch = agent, epoch
         self.folder = ""  # where it works, from the project's root
         self.steps = Steps(None, tell)  # whoever knows where it works says so
-        self.token = ""  # by which its process is known at the door
+        self.token = ""  # by which its process is known at every door: the agent's name, and a secret
         self.turn = 0
         self.fault: tuple[str, Failure] | None = None  # why we gave up on it, if we did
         self.session: Session | None = None

@@ -31,7 +31,7 @@ async def start_session(world: World, effect: StartSession) -> Report:
     path = session_path(world.transcripts, effect.agent, effect.epoch)
     transcript = Transcript(path, OutputRing(world.output_lines))
     live = Live(effect.agent, effect.epoch, transcript=transcript, tell=world.tell, clock=world.clock)
-    live.token = secrets.token_urlsafe(24)
+    live.token = f"{effect.agent}.{secrets.token_urlsafe(24)}"
     folder = world.root / effect.folder
     live.folder = effect.folder
     live.steps = Steps(folder, world.tell)

@@ -1,11 +1,10 @@
-"""The gateway of a runtime: every session of an agent gets one of its own, by a token of its own.
+"""The gateway of a runtime: every session of an agent gets one of its own.
 
 Its turns are the agent's real ones, read from the log. Its servers are its own as well: a browser or a database session
 is nothing that two agents can share, and what nobody uses leaves anyhow.
 """
 
 import asyncio
-import hmac
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,8 +33,7 @@ NAME = "remuda-gateway"  # as agents see it
 class Seat:
     """One session's place at the gateway, from its start to its end."""
 
-    def __init__(self, configured: Configured, mark: str, effect: StartSession, token: str) -> None:
-        self.token = token
+    def __init__(self, configured: Configured, mark: str, effect: StartSession) -> None:
         self.gateway: Gateway | None = None
         self._over = asyncio.Event()
         self._sitting = asyncio.create_task(self._sit(configured, mark, effect))
@@ -73,7 +71,7 @@ class Seats:
             return Loan()
         self.leave(effect.agent)  # what was lent to an earlier session of it, or to a try that failed
         mark = f"{self._runtime.place.mark}/{effect.agent}/{effect.epoch}/gateway"
-        self._seats[effect.agent, effect.epoch] = Seat(configured, mark, effect, token)
+        self._seats[effect.agent, effect.epoch] = Seat(configured, mark, effect)
         bearer = (("Authorization", f"Bearer {token}"),)
         return Loan(mcp_servers=(McpServer(NAME, url=self._url, headers=bearer, optional=True),))
 
@@ -94,10 +92,9 @@ class Seats:
         await asyncio.gather(*self._leaving)
 
     def _door(self, token: str) -> Desk | None:
-        for seat in self._seats.values():
-            if hmac.compare_digest(seat.token.encode(), token.encode()):
-                return seat.gateway
-        return None
+        live = self._runtime.session(token)
+        seat = self._seats.get((live.agent, live.epoch)) if live is not None else None
+        return seat.gateway if seat is not None else None
 
     async def _clear(self, seat: Seat) -> None:
         if seat.gateway is not None:

@@ -89,9 +89,9 @@ class Runtime:
 
     def session(self, token: str) -> Live | None:
         """The one that was given this token, while it is alive."""
+        live = self.world.live.get(token.partition(".")[0])
         given = token.encode("utf-8", "surrogatepass")
-        alive = self.world.live.values()
-        return next((each for each in alive if each.token and hmac.compare_digest(each.token.encode(), given)), None)
+        return live if live is not None and hmac.compare_digest(live.token.encode(), given) else None
 
     def agent(self, name: str) -> Agent:
         return find(self.loop.shown.agents, name)

@@ -85,6 +85,17 @@ def test_the_nearest_ancestor_that_is_alive_is_asked_then_the_coordinator_then_t
     assert any(isinstance(record.event, UserNotified) for record in other.log)
 
 
+def test_one_that_reads_no_mail_is_not_asked() -> None:
+    project = family()
+    project.do(PauseAgent("boss"))
+    project.fires(WORKER)
+    assert project.agent().sought.judge == "coordinator"  # type: ignore[union-attr]
+    project.do_spawn("worker", "worker-2", "boss")
+    project.fires("coordinator")
+    project.fires("worker-2")
+    assert project.agent("worker-2").sought.judge == "user"  # type: ignore[union-attr]
+
+
 def test_a_trigger_fires_once_until_there_is_a_verdict() -> None:
     project = at_work()
     project.fires(WORKER)

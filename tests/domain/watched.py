@@ -1,5 +1,6 @@
 """A project without a world, but with watches: what they ask for is decided in the same breath, as in the loop."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from domain.drive import Project
@@ -48,7 +49,9 @@ class Watched(Project):
         return events
 
     def _watch(self, events: Iterable[Event]) -> None:
-        for event in events:
+        unseen = deque(events)
+        while unseen:
+            event = unseen.popleft()
             for watch in self.watches:
                 for command in tuple(watch(self.state, event)):
                     try:
@@ -57,7 +60,7 @@ class Watched(Project):
                         continue
                     for each in more:
                         self.apply(Recorded(self.state.seq + 1, self.now, "", each))
-                    self._watch(more)
+                    unseen.extend(more)
 
     def do_spawn(self, role: str, name: str, parent: str) -> None:
         """A new agent below another, whose session has started."""

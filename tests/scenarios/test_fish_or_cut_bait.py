@@ -18,8 +18,6 @@ from remuda.domain.task_commands import (
     AddTasks,
     ApproveCommit,
     AssignTask,
-    ReportAcceptance,
-    ReportImplementationComplete,
     ReportMerged,
     ReportMergeRefused,
     ReportWorktreeReady,
@@ -30,7 +28,7 @@ from remuda.domain.trigger_events import AgentNudged
 from remuda.views.body import body_text
 from remuda.views.loops import loops_text, open_loops
 from remuda.watch.changeset import Wrong
-from scenarios.watched_kit import at_it, fired, nobody_answers, remains
+from scenarios.watched_kit import at_it, checked, fired, holder, nobody_answers, remains
 
 # --- spin ---
 
@@ -143,21 +141,6 @@ def test_a_crash_and_a_limit_are_no_stall() -> None:
 # --- changeset ---
 
 
-def holder(project: Watched, **brief: object) -> None:
-    project.ready()
-    project.do(AddTasks((NewTask(Brief("Parse dates", accept=("make test",), **brief)),), "user"))  # type: ignore[arg-type]
-    project.do(AssignTask("t1", WORKER, "user"))
-    project.do(ReportWorktreeReady("t1", project.state.tasks["t1"].attempt, "w/t1"))
-    at_it(project)
-
-
-def checked(project: Watched, tail: str, tree: str, files: tuple[str, ...] = (), *, ok: bool = False) -> None:
-    project.do(ReportImplementationComplete(WORKER, project.epoch(), "done"))
-    project.do(ReportAcceptance("t1", project.state.tasks["t1"].attempt, ok, f"c-{tree}", "e", tail, tree, files))
-    if project.agent().turn is not None:
-        project.answered()
-
-
 def test_checks_that_fail_in_the_same_way_over_and_over_are_beyond_repair() -> None:
     project = Watched()
     holder(project)
@@ -215,6 +198,14 @@ def test_a_conflict_that_nobody_can_resolve_is_noticed() -> None:
         project.do(ReportMergeRefused("t1", attempt, Refusal.CONFLICT, "e", "both changed it"))
         at_it(project)
     assert fired(project) == [(WORKER, Trigger.CHANGESET, "conflict")]
+
+
+def test_the_same_work_handed_in_three_times_was_never_taken_back() -> None:
+    project = Watched()
+    holder(project)
+    for _ in range(3):
+        checked(project, "FAILED a", "one")
+    assert fired(project) == [(WORKER, Trigger.CHANGESET, "failures")]
 
 
 def test_a_persons_word_is_enough() -> None:

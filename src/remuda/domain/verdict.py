@@ -13,7 +13,7 @@ from remuda.domain.draft import Decision, Draft, wake
 from remuda.domain.errors import Invalid, Refused
 from remuda.domain.events import MessageQueued, ReportIgnored, SessionEndRequested, TriggerFired, UserNotified
 from remuda.domain.ledger import UNLIMITED
-from remuda.domain.lifecycle import DEAD, STATUS, Stage, Status, TaskStatus
+from remuda.domain.lifecycle import DEAD, STATUS, WITH_PROCESS, Stage, Status, TaskStatus
 from remuda.domain.state import Agent, Message, Outcome, Sender, State
 from remuda.domain.task_commands import AssignTask
 from remuda.domain.text import LONGEST_REASON, check_text, tidy
@@ -38,6 +38,7 @@ USER = "user"
 COORDINATOR = "coordinator"
 MOST_RESTARTS = 100  # that are remembered
 LONGEST_WAIT = 30 * 86400.0
+READERS = WITH_PROCESS | {Status.HIBERNATING}  # mail wakes the last
 
 Spawn = Callable[[Decision, SpawnAgent], Draft]
 
@@ -94,8 +95,9 @@ def fire(decision: Decision, command: FireTrigger) -> None:
             f"{over.by} has said that {agent.name} may go on: {command.trigger} does not fire for another "
             f"{over.until - decision.now:.0f} s; `remuda pause {agent.name}` stops it now"
         )
-    if agent.sought is not None:
-        raise Refused(f"{agent.name} waits for a verdict already: `remuda verdict {agent.name}`")
+    fired = agent.trigger
+    if agent.sought is not None or (fired is not None and fired.trigger is not Trigger.BUDGET):
+        raise Refused(f"{agent.name} waits for a verdict already: `remuda verdict {agent.name}` tells of it")
     turn, epoch = agent.turn.number if agent.turn else 0, agent.session.epoch if agent.session else 0
     draft.emit(TriggerFired(agent.name, epoch, turn, command.trigger, command.evidence, command.numbers, command.rule))
     why = _reason(command.trigger, command.evidence)
@@ -157,16 +159,21 @@ def seek(decision: Decision, command: SeekVerdict) -> None:
 
 
 def responsible(state: State, agent: Agent) -> str:
-    """The nearest of those above it that is alive; else the coordinator; else the user."""
+    """The nearest of those above it that reads its mail; else the coordinator; else the user."""
     above = state.agents.get(agent.parent)
     while above is not None:
-        if above.status not in DEAD:
+        if _reads_mail(above):
             return above.name
         above = state.agents.get(above.parent)
     for other in state.agents.values():
-        if other.role == COORDINATOR and other.status not in DEAD and other.name != agent.name:
+        if other.role == COORDINATOR and _reads_mail(other) and other.name != agent.name:
             return other.name
     return USER
+
+
+def _reads_mail(agent: Agent) -> bool:
+    """One that is paused, or waits for a verdict itself, would let the time pass."""
+    return agent.status in READERS and agent.trigger is None
 
 
 def tell(decision: Decision, judge: str, about: str, text: str) -> None:
@@ -324,7 +331,8 @@ def _succeed(
         if not letter.about:
             fresh.emit(MessageQueued(name, letter, len(fresh.agent.queue) + 1))
     task = decision.task(old.task) if old.task else None
-    if task is not None and task.holder == old.name and task.status is TaskStatus.IN_PROGRESS:
+    if task is not None and task.holder == old.name:
         workflow.bereave(decision, task, f"{name} takes over")
-        workflow.assign(decision, AssignTask(task.id, name, by="remuda", words=note))
+        if decision.task(task.id).status is TaskStatus.OPEN:  # what is in review needs no holder
+            workflow.assign(decision, AssignTask(task.id, name, by="remuda", words=note))
     return name

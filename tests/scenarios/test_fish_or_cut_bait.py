@@ -2,17 +2,16 @@
 
 import pytest
 
-from domain.crew import ADA, BOB, Crew
 from domain.drive import WORKER, replay
-from domain.watched import Watched
-from remuda.domain.commands import ReportSessionEnded, RetireAgent, SendMessage
+from domain.watched import Watched, nobody_answers
+from remuda.domain.commands import ReportSessionEnded, SendMessage
 from remuda.domain.due import due
 from remuda.domain.effects import EndSession
 from remuda.domain.events import ReportIgnored
 from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import DEAD, Status, TaskStatus
 from remuda.domain.spin_reading import Step, read
-from remuda.domain.state import Outcome, Sender
+from remuda.domain.state import Sender
 from remuda.domain.task import Brief, NewTask, Refusal
 from remuda.domain.task_commands import (
     AddTasks,
@@ -26,9 +25,8 @@ from remuda.domain.trigger import Course, Trigger
 from remuda.domain.trigger_commands import GiveVerdict, ReportSaidAgain
 from remuda.domain.trigger_events import AgentNudged
 from remuda.views.body import body_text
-from remuda.views.loops import loops_text, open_loops
 from remuda.watch.changeset import Wrong
-from scenarios.watched_kit import at_it, checked, fired, holder, nobody_answers, remains
+from scenarios.watched_kit import at_it, checked, fired, holder, remains
 
 # --- spin ---
 
@@ -216,7 +214,7 @@ def test_a_persons_word_is_enough() -> None:
     assert "this is not what I asked for" in remains(project).why
 
 
-# --- expire, hibernate, loops ---
+# --- expire, hibernate ---
 
 
 def merged(project: Watched) -> None:
@@ -260,45 +258,3 @@ def test_one_with_mail_or_with_work_to_come_stays() -> None:
     project.do(AddTasks((NewTask(Brief("Another")),), "user"))
     merged(project)
     assert project.agent().status not in DEAD
-
-
-def test_work_that_nobody_can_review_is_the_users_to_see_to() -> None:
-    crew = Crew()
-    crew.add()
-    crew.at_work()
-    crew.reports()
-    crew.ends_turn()
-    crew.accepted()
-    assert [(loop.owner, "nobody" in loop.what) for loop in open_loops(crew.state.agents, crew.state.tasks)] == [
-        (ADA, False)
-    ]
-    crew.do(RetireAgent(BOB))
-    (loop,) = open_loops(crew.state.agents, crew.state.tasks)
-    assert (loop.kind, loop.owner) == ("unmerged", "user")
-    assert "nobody is there to review it: `remuda spawn`" in loop.what
-
-
-def test_no_open_loop_is_without_an_owner() -> None:
-    project = Watched()
-    assert open_loops(project.state.agents, project.state.tasks) == []
-    assert loops_text([], 0.0) == "no open loops\n"
-    holder(project)
-    project.do(AddTasks((NewTask(Brief("Nobody has it")),), "ghost"))
-    project.asks()
-    project.ready("crew", "boss")
-    project.do_spawn("worker", "lost", "boss")
-    project.send("hello", "lost")
-    project.fires("lost")
-    found = open_loops(project.state.agents, project.state.tasks)
-    assert {(loop.kind, loop.about, loop.owner) for loop in found} == {
-        ("task", "t1", WORKER),
-        ("task", "t2", "user"),
-        ("question", WORKER, "user"),
-        ("verdict", "lost", "boss"),
-    }
-    nobody_answers(project, "lost")
-    found = open_loops(project.state.agents, project.state.tasks)
-    assert ("mail", "lost", "boss") in {(loop.kind, loop.about, loop.owner) for loop in found}
-    assert all(loop.owner for loop in found)
-    assert "Nobody has it" in loops_text(found, project.now)
-    assert project.agent(WORKER).turn is None or project.answered(WORKER, Outcome.FAILED)

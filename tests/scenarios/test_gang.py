@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.watched import Watched
+from domain.watched import Watched, nobody_answers
 from remuda.domain.commands import ReportSessionEnded
 from remuda.domain.due import due
 from remuda.domain.effects import EndSession
@@ -20,7 +20,7 @@ from remuda.domain.task_commands import (
 from remuda.domain.trigger import Course, Trigger
 from remuda.domain.trigger_commands import GiveVerdict
 from remuda.watch.gang import Wayward
-from scenarios.watched_kit import at_it, fired, nobody_answers, remains
+from scenarios.watched_kit import at_it, fired, remains
 
 
 def tree_of_seven(**wayward: float) -> Watched:

@@ -12,7 +12,6 @@ from remuda.domain.task_commands import (
     ReportWorktreeReady,
 )
 from remuda.domain.trigger import Trigger
-from remuda.domain.trigger_commands import ReportVerdictOverdue
 from remuda.views.body import Body, Remains, body, of_agent
 
 
@@ -20,16 +19,9 @@ def remains(project: Watched, name: str = WORKER) -> Body:
     return body(
         project.agent(name),
         of_agent(project.agent(name), project.log),
-        project.state.tasks,
+        project.state,
         Remains(["the last it said"], ["a"], "+x"),
     )
-
-
-def nobody_answers(project: Watched, name: str = WORKER) -> None:
-    sought = project.agent(name).sought
-    assert sought is not None
-    project.now = sought.until
-    project.do(ReportVerdictOverdue(name, project.epoch(name), sought.until))
 
 
 def fired(project: Watched) -> list[tuple[str, Trigger, str]]:

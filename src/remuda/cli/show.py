@@ -28,5 +28,6 @@ def show(agent: str, as_json: bool) -> None:
     from remuda.views.agent import detail, detail_text
 
     with log_file(place) as log:
-        shown = detail(find(log.state().agents, agent), time.time())
+        agents = log.state().agents
+        shown = detail(find(agents, agent), time.time(), agents)
         write_out(msgspec.json.encode(shown) + b"\n" if as_json else detail_text(shown).encode())

@@ -2,49 +2,25 @@
 
 import pytest
 
-from domain.drive import WORKER, Project, replay
-from domain.watched import Watched
-from remuda.domain.commands import PauseAgent, ReapAgent, ResumeAgent, RetireAgent
+from domain.drive import WORKER, replay
+from domain.watched import Watched, at_work, family, nobody_answers, verdict
+from remuda.domain.budget_commands import CheckBudget, SetBudget
+from remuda.domain.commands import PauseAgent, ReapAgent, ResumeAgent, RetireAgent, StartRuntime
 from remuda.domain.due import due
 from remuda.domain.effects import AwaitVerdict, EndSession, RemoveBody, key
 from remuda.domain.errors import Invalid, Refused
 from remuda.domain.events import ReportIgnored, UserNotified
 from remuda.domain.ledger import Limits
-from remuda.domain.lifecycle import DEAD, Status
+from remuda.domain.lifecycle import Status
 from remuda.domain.spin import Trail
-from remuda.domain.state import Sender
-from remuda.domain.task import Brief, NewTask
-from remuda.domain.task_commands import AddTasks, AssignTask, ReportWorktreeReady
-from remuda.domain.trigger import Course, Strategy, Trigger
+from remuda.domain.state import Sender, Usage
+from remuda.domain.trigger import Course, Trigger
 from remuda.domain.trigger_commands import (
-    GiveVerdict,
     ReportVerdictOverdue,
     SeekVerdict,
 )
 from remuda.domain.trigger_events import VerdictReached
 from remuda.watch.verdict import Patience
-
-
-def family() -> Watched:
-    """A coordinator, its child `boss`, and a worker of the boss's, at work."""
-    project = Watched()
-    project.ready("coordinator")
-    project.do_spawn("crew", "boss", "coordinator")
-    project.do_spawn("worker", WORKER, "boss")
-    project.send("do it")
-    return project
-
-
-def at_work() -> Watched:
-    project = Watched()
-    project.ready()
-    project.send("do it")
-    return project
-
-
-def verdict(project: Project, course: Course, name: str = WORKER, **more: object) -> None:
-    project.do(GiveVerdict(name, course, "user", **more))  # type: ignore[arg-type]
-
 
 # --- the trigger ---
 
@@ -83,6 +59,17 @@ def test_the_nearest_ancestor_that_is_alive_is_asked_then_the_coordinator_then_t
     other.fires("coordinator")
     assert other.agent("coordinator").sought.judge == "user"  # type: ignore[union-attr]
     assert any(isinstance(record.event, UserNotified) for record in other.log)
+
+
+def test_one_that_reads_no_mail_is_not_asked() -> None:
+    project = family()
+    project.do(PauseAgent("boss"))
+    project.fires(WORKER)
+    assert project.agent().sought.judge == "coordinator"  # type: ignore[union-attr]
+    project.do_spawn("worker", "worker-2", "boss")
+    project.fires("coordinator")
+    project.fires("worker-2")
+    assert project.agent("worker-2").sought.judge == "user"  # type: ignore[union-attr]
 
 
 def test_a_trigger_fires_once_until_there_is_a_verdict() -> None:
@@ -181,93 +168,6 @@ def test_an_override_of_one_trigger_is_none_of_another() -> None:
     assert project.agent().status is Status.PAUSED
 
 
-def test_restarted_an_agent_has_a_successor_with_other_parameters_its_mail_and_a_word_about_it() -> None:
-    project = family()
-    project.fires(WORKER, evidence="it loops")
-    verdict(
-        project,
-        Course.RESTART,
-        model="larger",
-        backend="other",
-        instructions="think first",
-        words="Begin with the tests.",
-        budget=Limits(tokens=5000),
-    )
-    successor = project.agent("worker-2")
-    assert project.agent().status is Status.REAPED
-    assert (successor.model, successor.backend, successor.instructions) == ("larger", "other", "think first")
-    assert (successor.parent, successor.after) == ("boss", WORKER)
-    first, second = successor.queue
-    assert "You take over from worker-1" in first.text
-    assert first.text.endswith("Begin with the tests.")
-    assert (second.text, second.attempts) == ("do it", 1)
-    assert project.state.ledger.accounts["agent:worker-2"].limits.tokens == 5000
-    project.started("worker-2")
-    assert project.agent("worker-2").status is Status.WORKING
-
-
-def test_the_coordinator_makes_room_for_its_successor() -> None:
-    project = Watched()
-    project.ready("coordinator")
-    project.fires("coordinator")
-    verdict(project, Course.RESTART, "coordinator")
-    assert project.agent("coordinator").status is Status.REAPED
-    assert project.agent("coordinator-2").role == "coordinator"
-
-
-def test_restarted_too_often_an_agent_is_given_up_and_whoever_stands_above_is_told() -> None:
-    project = family()
-    name = WORKER
-    for number in (2, 3):
-        project.fires(name)
-        verdict(project, Course.RESTART, name)
-        name = f"worker-{number}"
-        project.started(name)
-    project.fires(name)
-    verdict(project, Course.RESTART, name)
-    assert project.agent("worker-3").status is Status.REAPED
-    assert "worker-4" not in project.state.agents
-    told = [message.text for message in project.agent("coordinator").queue]
-    turn = project.agent("coordinator").turn
-    told += [turn.message.text] if turn else []
-    assert any("restarted 2 times within 3600 s, and given up" in text for text in told)
-
-
-def test_restarts_that_were_long_ago_do_not_count() -> None:
-    project = at_work()
-    name = WORKER
-    for number in (2, 3, 4):
-        project.now += 4000
-        project.fires(name)
-        verdict(project, Course.RESTART, name)
-        name = f"worker-{number}"
-        project.started(name)
-    assert project.agent("worker-4").status is Status.WORKING
-
-
-def test_where_no_agent_was_asked_the_user_is_told_that_it_was_given_up() -> None:
-    project = Watched(Patience(600.0, Course.RESTART, most=0, within=60.0))
-    project.ready()
-    project.fires(WORKER)
-    verdict(project, Course.RESTART)
-    assert project.agent().status is Status.REAPED
-    assert sum(isinstance(record.event, UserNotified) for record in project.log) == 2
-
-
-def test_restart_all_restarts_the_siblings_of_the_same_role_and_nobody_else() -> None:
-    project = family()
-    project.do_spawn("worker", "worker-2", "boss")
-    project.do_spawn("worker", "worker-3", "coordinator")
-    project.do_spawn("crew", "helper", "boss")
-    project.fires(WORKER)
-    verdict(project, Course.RESTART, strategy=Strategy.ALL)
-    dead = {name for name, agent in project.state.agents.items() if agent.status in DEAD}
-    assert dead == {WORKER, "worker-2"}
-    heirs = {agent.after: agent for agent in project.state.agents.values() if agent.after}
-    assert set(heirs) == {WORKER, "worker-2"}
-    assert [len(heirs[each].restarts) for each in (WORKER, "worker-2")] == [1, 0]  # only one has done anything wrong
-
-
 def test_when_a_gang_may_go_on_who_was_paused_for_another_reason_goes_on_resting() -> None:
     project = family()
     project.do_spawn("worker", "worker-2", "boss")
@@ -279,20 +179,21 @@ def test_when_a_gang_may_go_on_who_was_paused_for_another_reason_goes_on_resting
     assert project.agent(WORKER).status is not Status.PAUSED
 
 
-def test_revert_is_refused_while_there_are_no_checkpoints() -> None:
-    project = at_work()
-    project.fires(WORKER)
-    with pytest.raises(Refused, match="no checkpoints"):
-        verdict(project, Course.RESTART, strategy=Strategy.REVERT)
-    assert project.agent().status is Status.PAUSED
-
-
 def test_of_two_verdicts_at_once_the_first_counts() -> None:
     project = at_work()
     project.fires(WORKER)
     verdict(project, Course.CONTINUE)
     with pytest.raises(Refused, match="somebody may have given one already"):
         verdict(project, Course.REAP)
+
+
+def test_a_budget_needs_no_verdict_and_the_refusal_says_what_it_needs() -> None:
+    project = at_work()
+    project.do(SetBudget(f"agent:{WORKER}", Limits(tokens=1)))
+    project.used(Usage(2, 0), 1)
+    project.do(CheckBudget(WORKER))
+    with pytest.raises(Refused, match=f"remuda budget grant {WORKER}"):
+        verdict(project, Course.CONTINUE)
 
 
 def test_a_verdict_on_the_dead_comes_too_late() -> None:
@@ -339,22 +240,6 @@ def test_a_gang_is_stopped_let_go_on_and_cut_as_a_whole() -> None:
     assert [project.agent(name).status for name in ("boss", WORKER)] == [Status.REAPED] * 2
 
 
-def test_a_successor_takes_over_the_task_and_mail_about_it_is_written_anew() -> None:
-    project = Watched()
-    project.ready()
-    project.do(AddTasks((NewTask(Brief("Parse dates")),), "user"))
-    project.do(AssignTask("t1", WORKER, "user"))
-    project.do(ReportWorktreeReady("t1", project.state.tasks["t1"].attempt, "w/t1"))
-    assert project.agent().turn is not None or project.agent().queue
-    project.fires(WORKER)
-    verdict(project, Course.RESTART)
-    task = project.state.tasks["t1"]
-    assert task.holder == "worker-2"
-    assert project.agent("worker-2").task == "t1"
-    assert not [message for message in project.agent("worker-2").queue if message.about]
-    assert project.agent().task == ""
-
-
 # --- nobody answers ---
 
 
@@ -380,6 +265,21 @@ def test_a_time_that_was_up_after_the_verdict_changes_nothing() -> None:
         (event,) = project.do(report)
         assert isinstance(event, ReportIgnored)
     assert project.agent().status is not Status.REAPED
+
+
+def test_time_that_was_up_while_there_was_no_runtime_runs_once_more() -> None:
+    project = family()
+    project.fires(WORKER)
+    until = project.agent().sought.until  # type: ignore[union-attr]
+    project.do(StartRuntime("two"))
+    assert project.agent().sought.until == until  # type: ignore[union-attr]
+    project.now = until + 8 * 3600
+    project.do(StartRuntime("three"))
+    assert project.agent().sought.until == project.now + 600  # type: ignore[union-attr]
+    (event,) = project.do(ReportVerdictOverdue(WORKER, 1, until))
+    assert isinstance(event, ReportIgnored)
+    nobody_answers(project)
+    assert project.agent().status is Status.REAPED
 
 
 def test_a_policy_may_be_to_wait_for_as_long_as_it_takes() -> None:

@@ -1,8 +1,9 @@
 """A project without a world, but with watches: what they ask for is decided in the same breath, as in the loop."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 
-from domain.drive import Project
+from domain.drive import WORKER, Project
 from remuda.domain.commands import Command, ReportToolCall
 from remuda.domain.decide import decide
 from remuda.domain.errors import Refused
@@ -11,14 +12,15 @@ from remuda.domain.spin import Limits
 from remuda.domain.spin_reading import Step, read
 from remuda.domain.state import State
 from remuda.domain.trigger import Course, Trigger
-from remuda.domain.trigger_commands import FireTrigger
+from remuda.domain.trigger_commands import FireTrigger, GiveVerdict, ReportVerdictOverdue
 from remuda.watch.changeset import Wrong, changeset
 from remuda.watch.gang import Wayward, gang
 from remuda.watch.idle import idle
 from remuda.watch.obituary import obituary
 from remuda.watch.spin import spin
 from remuda.watch.stall import stall
-from remuda.watch.verdict import Patience, verdict
+from remuda.watch.verdict import Patience
+from remuda.watch.verdict import verdict as asking
 
 Watch = Callable[[State, Event], Iterable[Command]]
 PATIENCE = Patience(600.0, Course.REAP, most=2, within=3600.0)
@@ -38,7 +40,7 @@ class Watched(Project):
             stall(2),
             changeset(wrong),
             gang(wayward),
-            verdict(lambda _role: patience),
+            asking(lambda _role: patience),
             idle,
         )
 
@@ -48,7 +50,9 @@ class Watched(Project):
         return events
 
     def _watch(self, events: Iterable[Event]) -> None:
-        for event in events:
+        unseen = deque(events)
+        while unseen:
+            event = unseen.popleft()
             for watch in self.watches:
                 for command in tuple(watch(self.state, event)):
                     try:
@@ -57,7 +61,7 @@ class Watched(Project):
                         continue
                     for each in more:
                         self.apply(Recorded(self.state.seq + 1, self.now, "", each))
-                    self._watch(more)
+                    unseen.extend(more)
 
     def do_spawn(self, role: str, name: str, parent: str) -> None:
         """A new agent below another, whose session has started."""
@@ -71,3 +75,31 @@ class Watched(Project):
         reading = read(Step(tool, arguments, result, ok))
         place = (name, self.epoch(name), self.turn(name))
         self.do(ReportToolCall(*place, f"c{self.state.seq}", tool, ok, 0.1, arguments, result, reading))
+
+
+def family() -> Watched:
+    """A coordinator, its child `boss`, and a worker of the boss's, at work."""
+    project = Watched()
+    project.ready("coordinator")
+    project.do_spawn("crew", "boss", "coordinator")
+    project.do_spawn("worker", WORKER, "boss")
+    project.send("do it")
+    return project
+
+
+def at_work() -> Watched:
+    project = Watched()
+    project.ready()
+    project.send("do it")
+    return project
+
+
+def verdict(project: Project, course: Course, name: str = WORKER, **more: object) -> None:
+    project.do(GiveVerdict(name, course, "user", **more))  # type: ignore[arg-type]
+
+
+def nobody_answers(project: Watched, name: str = WORKER) -> None:
+    sought = project.agent(name).sought
+    assert sought is not None
+    project.now = sought.until
+    project.do(ReportVerdictOverdue(name, project.epoch(name), sought.until))

@@ -45,7 +45,8 @@ def test_killed_at_every_step_an_agent_in_circles_is_nudged_once_stopped_once_an
         until_true(lambda: over(project), 60)
         for name in NAMES:
             told = [type(event) for event in project.of(AgentNudged | TriggerFired | VerdictSought, name)]  # type: ignore[arg-type]
-            assert told == [AgentNudged, TriggerFired, VerdictSought], name
+            assert told[:3] == [AgentNudged, TriggerFired, VerdictSought], name
+            assert set(told[3:]) <= {VerdictSought}, name  # its time was up while there was no runtime
             (verdict,) = project.of(VerdictReached, name)
             assert (verdict.course, verdict.by) == ("reap", "remuda")
             assert [each.now for each in project.of(StatusChanged, name) if each.now in DEAD] == [Status.REAPED]

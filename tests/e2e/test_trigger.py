@@ -123,24 +123,53 @@ def test_where_the_settings_limit_them_the_oldest_bodies_go_and_otherwise_none_e
         project("down")
 
 
-def test_a_restart_gives_the_work_to_a_successor_and_a_drill_stops_anyone(project: Project) -> None:
+def test_a_restart_gives_the_work_to_a_successor_with_other_parameters(project: Project, tmp_path: Path) -> None:
     stopped(project, "ada")
-    project("verdict", "ada", "restart", "--strategy", "revert").fails(3, "no checkpoints")
-    project("verdict", "ada", "restart", "--backend", "nonsense").fails(2, "nonsense")
-    project.ok("verdict", "ada", "restart", "-m", "Look before you leap.")
-    names = [each["name"] for each in json.loads(project.ok("ps", "--json"))["agents"]]
-    (successor,) = names
-    shown = json.loads(project.ok("body", "show", "ada", "--json"))
-    assert shown["successor"] == successor
-    project.ok("retire", successor)
+    asked = project.ok("verdict", "ada")
+    for line in ("trigger   spin (cycle): the same call", "verdict   user is asked", "remuda verdict ada restart"):
+        assert line in asked
+    assert project("verdict", "ada", "--json").json["sought"]["otherwise"] == "reap"
+    assert "verdict         user is asked: `remuda verdict ada`, else reap at 20" in project.ok("show", "ada")
+    for wrong, code, words in (
+        (("restart", "--strategy", "revert"), 3, "no checkpoints"),
+        (("restart", "--backend", "nonsense"), 2, "nonsense"),
+        (("restart", "--tokens", "-5"), 2, "a budget of -5 tokens cannot be"),
+        (("restart", "--for", "30m"), 2, "how long a continue holds"),
+        (("restart", "--instructions", "@nowhere.txt"), 2, "cannot be read from nowhere.txt"),
+        (("reap", "--model", "larger", "-m", "x"), 2, "only a restart has a successor; reap goes without a model, a"),
+        *(
+            (("continue", "--for", length), 2, "no length of time")
+            for length in ("nan", "inf", "-1s", "60", "1e9s", "\u0667d")
+        ),
+        (("continue", "--for", "31d"), 2, "up to 2592000 s"),
+        (("continue", "--for", "0s"), 2, "up to 2592000 s"),
+    ):
+        project("verdict", "ada", *wrong).fails(code, words)
+    (tmp_path / "words.txt").write_text("Think.")
+    limits = ("--tokens", "5k", "--usd", "2.50", "--turns", "9", "--time", "90m")
+    options = ("-m", "Look before you leap.", "--instructions", "@words.txt", *limits)
+    successor = project("verdict", "ada", "restart", *options, "--json").json["successor"]
+    shown = project("show", successor, "--json").json
+    assert (shown["after"], shown["instructions"]) == ("ada", "Think.")
+    assert "5,000 tokens" in project.ok("budget", "show", successor)
+    assert f"{successor} takes over" in project.ok("ps", "--all")
+    body = project("body", "show", "ada", "--json").json
+    assert body["successor"] == successor
+    assert body["timeline"][0].split()[3:5] == ["spawned", "ada"]
+    project("verdict", "ada").fails(3, "no verdict on ada is awaited; it is reaped")
+
+
+def test_a_drill_stops_anyone(project: Project) -> None:
     project.ok("spawn", "--name", "bob", "-m", playbook([{"say": "hello\n"}]))
     project.until_idle("bob", 1)
     project("trigger", "fire", "bob", "--trigger", "nonsense", "--why", "x").fails(2)
-    project.ok("trigger", "fire", "bob", "--why", "a drill")
-    assert status(project, "bob") == "paused"
-    project.ok("verdict", "bob", "continue", "--for", "60")
-    assert status(project, "bob") == "ready"
+    project("trigger", "fire", "bob", "--why", " ").fails(2, "the evidence cannot be empty")
+    assert project.ok("trigger", "fire", "bob", "--why", "a drill") == (
+        "bob is paused, and user is asked: `remuda verdict bob`\n"
+    )
+    assert project.ok("verdict", "bob", "continue", "--for", "60s") == "bob is ready\n"
     project("trigger", "fire", "bob", "--why", "a drill").fails(3, "may go on")
+    assert "may go on       user says so: changeset does not fire before" in project.ok("show", "bob")
     project("trigger", "fire", "nobody", "--why", "a drill").fails(3, "no agent")
 
 

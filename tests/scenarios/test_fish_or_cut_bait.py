@@ -2,24 +2,21 @@
 
 import pytest
 
-from domain.crew import ADA, BOB, Crew
 from domain.drive import WORKER, replay
-from domain.watched import Watched
-from remuda.domain.commands import ReportSessionEnded, RetireAgent, SendMessage
+from domain.watched import Watched, nobody_answers
+from remuda.domain.commands import ReportSessionEnded, SendMessage
 from remuda.domain.due import due
 from remuda.domain.effects import EndSession
 from remuda.domain.events import ReportIgnored
 from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import DEAD, Status, TaskStatus
 from remuda.domain.spin_reading import Step, read
-from remuda.domain.state import Outcome, Sender
+from remuda.domain.state import Sender
 from remuda.domain.task import Brief, NewTask, Refusal
 from remuda.domain.task_commands import (
     AddTasks,
     ApproveCommit,
     AssignTask,
-    ReportAcceptance,
-    ReportImplementationComplete,
     ReportMerged,
     ReportMergeRefused,
     ReportWorktreeReady,
@@ -28,9 +25,8 @@ from remuda.domain.trigger import Course, Trigger
 from remuda.domain.trigger_commands import GiveVerdict, ReportSaidAgain
 from remuda.domain.trigger_events import AgentNudged
 from remuda.views.body import body_text
-from remuda.views.loops import loops_text, open_loops
 from remuda.watch.changeset import Wrong
-from scenarios.watched_kit import at_it, fired, nobody_answers, remains
+from scenarios.watched_kit import at_it, checked, fired, holder, remains
 
 # --- spin ---
 
@@ -143,21 +139,6 @@ def test_a_crash_and_a_limit_are_no_stall() -> None:
 # --- changeset ---
 
 
-def holder(project: Watched, **brief: object) -> None:
-    project.ready()
-    project.do(AddTasks((NewTask(Brief("Parse dates", accept=("make test",), **brief)),), "user"))  # type: ignore[arg-type]
-    project.do(AssignTask("t1", WORKER, "user"))
-    project.do(ReportWorktreeReady("t1", project.state.tasks["t1"].attempt, "w/t1"))
-    at_it(project)
-
-
-def checked(project: Watched, tail: str, tree: str, files: tuple[str, ...] = (), *, ok: bool = False) -> None:
-    project.do(ReportImplementationComplete(WORKER, project.epoch(), "done"))
-    project.do(ReportAcceptance("t1", project.state.tasks["t1"].attempt, ok, f"c-{tree}", "e", tail, tree, files))
-    if project.agent().turn is not None:
-        project.answered()
-
-
 def test_checks_that_fail_in_the_same_way_over_and_over_are_beyond_repair() -> None:
     project = Watched()
     holder(project)
@@ -217,6 +198,14 @@ def test_a_conflict_that_nobody_can_resolve_is_noticed() -> None:
     assert fired(project) == [(WORKER, Trigger.CHANGESET, "conflict")]
 
 
+def test_the_same_work_handed_in_three_times_was_never_taken_back() -> None:
+    project = Watched()
+    holder(project)
+    for _ in range(3):
+        checked(project, "FAILED a", "one")
+    assert fired(project) == [(WORKER, Trigger.CHANGESET, "failures")]
+
+
 def test_a_persons_word_is_enough() -> None:
     project = Watched()
     project.ready()
@@ -225,7 +214,7 @@ def test_a_persons_word_is_enough() -> None:
     assert "this is not what I asked for" in remains(project).why
 
 
-# --- expire, hibernate, loops ---
+# --- expire, hibernate ---
 
 
 def merged(project: Watched) -> None:
@@ -269,45 +258,3 @@ def test_one_with_mail_or_with_work_to_come_stays() -> None:
     project.do(AddTasks((NewTask(Brief("Another")),), "user"))
     merged(project)
     assert project.agent().status not in DEAD
-
-
-def test_work_that_nobody_can_review_is_the_users_to_see_to() -> None:
-    crew = Crew()
-    crew.add()
-    crew.at_work()
-    crew.reports()
-    crew.ends_turn()
-    crew.accepted()
-    assert [(loop.owner, "nobody" in loop.what) for loop in open_loops(crew.state.agents, crew.state.tasks)] == [
-        (ADA, False)
-    ]
-    crew.do(RetireAgent(BOB))
-    (loop,) = open_loops(crew.state.agents, crew.state.tasks)
-    assert (loop.kind, loop.owner) == ("unmerged", "user")
-    assert "nobody is there to review it: `remuda spawn`" in loop.what
-
-
-def test_no_open_loop_is_without_an_owner() -> None:
-    project = Watched()
-    assert open_loops(project.state.agents, project.state.tasks) == []
-    assert loops_text([], 0.0) == "no open loops\n"
-    holder(project)
-    project.do(AddTasks((NewTask(Brief("Nobody has it")),), "ghost"))
-    project.asks()
-    project.ready("crew", "boss")
-    project.do_spawn("worker", "lost", "boss")
-    project.send("hello", "lost")
-    project.fires("lost")
-    found = open_loops(project.state.agents, project.state.tasks)
-    assert {(loop.kind, loop.about, loop.owner) for loop in found} == {
-        ("task", "t1", WORKER),
-        ("task", "t2", "user"),
-        ("question", WORKER, "user"),
-        ("verdict", "lost", "boss"),
-    }
-    nobody_answers(project, "lost")
-    found = open_loops(project.state.agents, project.state.tasks)
-    assert ("mail", "lost", "boss") in {(loop.kind, loop.about, loop.owner) for loop in found}
-    assert all(loop.owner for loop in found)
-    assert "Nobody has it" in loops_text(found, project.now)
-    assert project.agent(WORKER).turn is None or project.answered(WORKER, Outcome.FAILED)

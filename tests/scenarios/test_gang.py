@@ -2,10 +2,12 @@
 
 import pytest
 
-from domain.watched import Watched
+from domain.watched import Watched, nobody_answers
+from remuda.domain.commands import ReportSessionEnded
 from remuda.domain.due import due
 from remuda.domain.effects import EndSession
 from remuda.domain.events import StatusChanged
+from remuda.domain.failure import Failure
 from remuda.domain.lifecycle import DEAD, Status
 from remuda.domain.task import Brief, NewTask
 from remuda.domain.task_commands import (
@@ -15,9 +17,10 @@ from remuda.domain.task_commands import (
     ReportImplementationComplete,
     ReportWorktreeReady,
 )
-from remuda.domain.trigger import Trigger
+from remuda.domain.trigger import Course, Trigger
+from remuda.domain.trigger_commands import GiveVerdict
 from remuda.watch.gang import Wayward
-from scenarios.watched_kit import at_it, fired, nobody_answers, remains
+from scenarios.watched_kit import at_it, fired, remains
 
 
 def tree_of_seven(**wayward: float) -> Watched:
@@ -95,3 +98,53 @@ def test_two_of_six_are_no_gang() -> None:
     project.fires("a-x")
     project.fires("b-x")
     assert {agent for agent, trigger, _ in fired(project) if trigger is Trigger.GANG} == set()
+
+
+def falls_silent(project: Watched, name: str) -> None:
+    for _ in range(2):
+        if project.agent(name).status is Status.STARTING:
+            project.started(name)
+        project.do(ReportSessionEnded(name, project.epoch(name), "silence", None, Failure.SILENT))
+
+
+def test_the_turn_that_a_member_was_stopped_in_and_its_trigger_stop_a_gang_once() -> None:
+    project = tree_of_seven()
+    for name in ("a-x", "a-y", "b-x"):
+        falls_silent(project, name)
+    assert [agent for agent, trigger, _ in fired(project) if trigger is Trigger.GANG] == ["head"]
+
+
+def test_one_that_was_restarted_again_and_again_is_one_member_and_no_gang() -> None:
+    project = tree_of_seven(least=2, share=0.1)
+    name = "a-x"
+    for _ in range(2):
+        project.fires(name, Trigger.SPIN)
+        project.do(GiveVerdict(name, Course.RESTART, "user"))
+        name = next(reversed(project.state.agents))
+        project.started(name)
+    project.fires(name, Trigger.SPIN)
+    assert Trigger.GANG not in {trigger for _, trigger, _ in fired(project)}
+    project.fires("a-y", Trigger.SPIN)
+    assert fired(project)[-1] == ("a", Trigger.GANG, "share")
+
+
+def test_a_gang_that_may_go_on_is_not_stopped_again_for_those_that_were_stopped_before() -> None:
+    project = tree_of_seven()
+    for name in ("a-x", "a-y", "b-x"):
+        project.fires(name, Trigger.SPIN)
+        project.do(GiveVerdict(name, Course.REAP, "user"))
+    project.do(GiveVerdict("head", Course.CONTINUE, "user", seconds=10.0))
+    project.now += 100
+    project.started("b-y")
+    project.answered("b-y")
+    assert [agent for agent, trigger, _ in fired(project) if trigger is Trigger.GANG] == ["head"]
+    project.fires("b-y", Trigger.SPIN)  # another one is news
+    assert [agent for agent, trigger, _ in fired(project) if trigger is Trigger.GANG] == ["head", "head"]
+
+
+def test_who_is_stopped_with_its_gang_is_asked_about_nobody() -> None:
+    project = tree_of_seven()
+    for name in ("a-x", "a-y", "b-x"):
+        falls_silent(project, name)
+    judges = {name: project.agent(name).sought.judge for name in ("a-x", "b-x", "head")}  # type: ignore[union-attr]
+    assert judges == {"a-x": "a", "b-x": "user", "head": "user"}

@@ -3,8 +3,15 @@
 from domain.drive import WORKER
 from domain.watched import Watched
 from remuda.domain.events import TriggerFired
+from remuda.domain.task import Brief, NewTask
+from remuda.domain.task_commands import (
+    AddTasks,
+    AssignTask,
+    ReportAcceptance,
+    ReportImplementationComplete,
+    ReportWorktreeReady,
+)
 from remuda.domain.trigger import Trigger
-from remuda.domain.trigger_commands import ReportVerdictOverdue
 from remuda.views.body import Body, Remains, body, of_agent
 
 
@@ -12,16 +19,9 @@ def remains(project: Watched, name: str = WORKER) -> Body:
     return body(
         project.agent(name),
         of_agent(project.agent(name), project.log),
-        project.state.tasks,
+        project.state,
         Remains(["the last it said"], ["a"], "+x"),
     )
-
-
-def nobody_answers(project: Watched, name: str = WORKER) -> None:
-    sought = project.agent(name).sought
-    assert sought is not None
-    project.now = sought.until
-    project.do(ReportVerdictOverdue(name, project.epoch(name), sought.until))
 
 
 def fired(project: Watched) -> list[tuple[str, Trigger, str]]:
@@ -44,3 +44,18 @@ def at_it(project: Watched, name: str = WORKER, task: str = "t1") -> None:
             project.ended(name)
         elif session is not None and session.stage == "requested":
             project.started(name)
+
+
+def holder(project: Watched, **brief: object) -> None:
+    project.ready()
+    project.do(AddTasks((NewTask(Brief("Parse dates", accept=("make test",), **brief)),), "user"))  # type: ignore[arg-type]
+    project.do(AssignTask("t1", WORKER, "user"))
+    project.do(ReportWorktreeReady("t1", project.state.tasks["t1"].attempt, "w/t1"))
+    at_it(project)
+
+
+def checked(project: Watched, tail: str, tree: str, files: tuple[str, ...] = (), *, ok: bool = False) -> None:
+    project.do(ReportImplementationComplete(WORKER, project.epoch(), "done"))
+    project.do(ReportAcceptance("t1", project.state.tasks["t1"].attempt, ok, f"c-{tree}", "e", tail, tree, files))
+    if project.agent().turn is not None:
+        project.answered()

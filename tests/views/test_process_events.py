@@ -59,7 +59,7 @@ SAMPLES: list[tuple[log.Event, list[str]]] = [
     (log.TriggerFired("ada", 1, 5, Trigger.BUDGET, "it is spent", (("tokens_spent", 9),)), ["trigger_fired"]),
     (cut.AgentNudged("ada", 1, 5, "cycle", "again", MAIL, 1), ["nudged"]),
     (cut.SaidAgain("ada", 1, 5, read(Step(text="so\nbe it"))), ["said_again"]),
-    (cut.VerdictSought("ada", Trigger.SPIN, Sought("bob", 60.0, Course.REAP, 3, 60.0)), ["verdict_sought"]),
+    (cut.VerdictSought("ada", Trigger.SPIN, Sought("bob", 60.0, Course.REAP, 3, 60.0, 60.0)), ["verdict_sought"]),
     (cut.VerdictReached("ada", Trigger.SPIN, Course.RESTART, "bob", "so", successor="eve"), ["verdict_reached"]),
     (cut.AgentSucceeded("ada", "eve", (1.0,)), ["succeeded"]),
     (cut.WorkKept("ada", 2, "c0ffee", "", 10), ["work_kept"]),

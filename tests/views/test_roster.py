@@ -27,7 +27,7 @@ def shown(*agents: Agent, dead: bool = False, width: int | None = None, colour: 
 def test_a_scripted_agent_is_never_shown_as_a_model() -> None:
     text = shown(agent(backend="scripted"))
     assert "scripted (not a model)" in text
-    assert "scripted (not a model)" in detail_text(detail(agent(backend="scripted"), NOW))
+    assert "scripted (not a model)" in detail_text(detail(agent(backend="scripted"), NOW, {}))
 
 
 def test_the_dead_are_shown_only_when_asked_for_and_with_their_mark() -> None:
@@ -88,12 +88,12 @@ def test_one_agent_in_full_has_its_session_turn_queue_and_every_count() -> None:
         metrics=Metrics(1, 2, 3, 4, 5, 6, 7_000_000_000, 8_000_000_000, 9_000_000_000, 0, 950.0),
         options=(("playbook", "p.json"),),
     )
-    text = detail_text(detail(full, NOW))
+    text = detail_text(detail(full, NOW, {}))
     for part in ("2, started, conversation conv-1", "from user (attempt 2): do it…", "from bob: next", "5 of 6"):
         assert part in text
     for cost in ("$7.00", "$8.00", "$9.00", "playbook=p.json"):
         assert cost in text
-    data = msgspec.json.decode(msgspec.json.encode(detail(full, NOW)))
+    data = msgspec.json.decode(msgspec.json.encode(detail(full, NOW, {})))
     assert data["metrics"]["cache_creation_tokens"] == 4
     assert data["turn"]["message"]["text"] == "do it\nplease"
     assert "paused" in data["possible"]
@@ -102,10 +102,10 @@ def test_one_agent_in_full_has_its_session_turn_queue_and_every_count() -> None:
 def test_one_agent_in_full_says_what_it_waits_for() -> None:
     asked = Question("q1", "bash", '{"command":"ls"}', ("/a",), "", 900.0, 1)
     denied = replace(asked, id="q2", arguments="", allow=False, answered_by="boss")
-    text = detail_text(detail(agent(questions=(asked, denied), rest_until=1060.0), NOW))
+    text = detail_text(detail(agent(questions=(asked, denied), rest_until=1060.0), NOW, {}))
     assert 'q1 may it use bash? {"command":"ls"} (waits for an answer; see `remuda answer`)' in text
     assert "q2 may it use bash? /a (denied by boss)" in text
     assert f"until {moment(1060.0)}" in text
-    data = msgspec.json.decode(msgspec.json.encode(detail(agent(questions=(asked,), limits=2), NOW)))
+    data = msgspec.json.decode(msgspec.json.encode(detail(agent(questions=(asked,), limits=2), NOW, {})))
     assert (data["questions"][0]["id"], data["questions"][0]["allow"], data["limits"]) == ("q1", None, 2)
-    assert "rests" not in detail_text(detail(agent(), NOW))
+    assert "rests" not in detail_text(detail(agent(), NOW, {}))

@@ -29,4 +29,6 @@ def fire(agent: str, which: str, why: str, as_json: bool) -> None:
     answer = write(
         project(), agent_path(agent, "trigger"), {"trigger": which, "evidence": text_of("the evidence", why)}
     )
-    out_json(answer) if as_json else out(f"{agent} is {answer['agent']['status']}; `remuda verdict {agent}` goes on")
+    out_json(answer) if as_json else out(
+        f"{agent} is {answer['agent']['status']}, and {answer['sought']['judge']} is asked: `remuda verdict {agent}`"
+    )

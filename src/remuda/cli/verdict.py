@@ -1,17 +1,25 @@
 """Say what is to become of an agent that was stopped by a trigger."""
 
-import click
+import time
 
-from remuda.cli.project import agent_path, project, write
+import click
+import msgspec
+
+from remuda.cli.budget import limit_options, limits_of
+from remuda.cli.call import NotUp, write_out
+from remuda.cli.project import agent_path, project, read, write
 from remuda.cli.say import agent_argument, json_option, out, out_json
-from remuda.cli.words import text_of
+from remuda.cli.words import duration, from_file, text_of
+from remuda.domain.errors import Invalid, Refused
+from remuda.runtime.place import Place
+from remuda.views.agent import Detail, detail, verdict_text
 
 
 @click.command()
 @agent_argument
-@click.argument("course", type=click.Choice(["reap", "restart", "continue"]))
+@click.argument("course", required=False, type=click.Choice(["reap", "restart", "continue"]))
 @click.option("--why", default="", help="Kept in the log and in its body.")
-@click.option("--for", "seconds", type=float, default=3600.0, show_default=True, help="Seconds that a continue holds.")
+@click.option("--for", "length", metavar="N[s|m|h|d]", help="How long a continue holds.  [default: 1h]")
 @click.option(
     "--strategy",
     type=click.Choice(["restart-one", "restart-all", "revert"]),
@@ -21,19 +29,52 @@ from remuda.cli.words import text_of
 )
 @click.option("--backend", default="", help="What runs the successor.")
 @click.option("--model", default="", help="Its model.")
-@click.option("--instructions", default="", help="Its instructions.")
-@click.option("--tokens", type=int, help="Its budget.")
+@click.option("--instructions", default="", metavar="TEXT|@FILE", help="Its instructions.")
+@limit_options
 @click.option("-m", "--message", default="", help="The first that it reads.")
 @json_option
-def verdict(agent: str, course: str, as_json: bool, **more: object) -> None:
-    """Reap it, restart it with other parameters, or let it continue. The first answer counts."""
-    words = {name: text_of(f"--{name}", str(more[name])) for name in ("why", "instructions", "message")}
-    body = {
+def verdict(agent: str, course: str | None, as_json: bool, **more: str) -> None:
+    """Reap it, restart it with other parameters, or let it continue. The first answer counts.
+
+    Without a course: show what is asked about it, and what follows without an answer.
+    """
+    if course is None:
+        _show(project(), agent, as_json)
+        return
+    if more["length"] and course != "continue":
+        raise Invalid(f"--for says how long a continue holds; {course} is for good")
+    words = more["instructions"]
+    instructions = from_file("the instructions", words[1:]) if words.startswith("@") else words
+    body: dict[str, object] = {
         "course": course,
-        "why": words["why"],
-        "instructions": words["instructions"],
-        "words": words["message"],
-        **{name: more[name] for name in ("seconds", "strategy", "backend", "model", "tokens")},
+        "instructions": text_of("the instructions", instructions),
+        "words": text_of("the message", more["message"]),
+        **{name: text_of(f"--{name}", more[name]) for name in ("why", "strategy", "backend", "model")},
+        **limits_of(more),
     }
+    if more["length"]:
+        body["seconds"] = duration(more["length"])
     answer = write(project(), agent_path(agent, "verdict"), body)
-    out_json(answer) if as_json else out(f"{agent} is {answer['agent']['status']}")
+    took = f"; {answer['successor']} takes over" if answer["successor"] else ""
+    out_json(answer) if as_json else out(f"{agent} is {answer['agent']['status']}{took}")
+
+
+def _show(place: Place, agent: str, as_json: bool) -> None:
+    shown = _detail(place, agent)
+    if shown.sought is None:
+        look = "show" if shown.agent.alive else "body show"
+        raise Refused(f"no verdict on {agent} is awaited; it is {shown.agent.status}: see `remuda {look} {agent}`")
+    write_out(msgspec.json.encode(shown) + b"\n" if as_json else verdict_text(shown).encode())
+
+
+def _detail(place: Place, agent: str) -> Detail:
+    try:
+        return msgspec.json.decode(read(place, agent_path(agent)), type=Detail)
+    except NotUp:
+        pass
+    from remuda.cli.offline import log_file  # the long way round, without a runtime
+    from remuda.domain.draft import find
+
+    with log_file(place) as log:
+        agents = log.state().agents
+        return detail(find(agents, agent), time.time(), agents)

@@ -1,10 +1,21 @@
 """Text that people hand in: from the command line, from a file, from standard input."""
 
+import re
 import sys
 from pathlib import Path
 
 from remuda.domain.errors import Invalid
 from remuda.domain.text import LONGEST_TEXT
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def duration(text: str) -> float:
+    """Seconds, as people write them."""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhdw])", text.strip())
+    if found is None:
+        raise Invalid(f"{text[:40]!r} is no length of time; say it as in 7d, 12h, 30m or 90s")
+    return float(found[1]) * UNITS[found[2]]
 
 
 def text_of(what: str, value: str) -> str:

@@ -255,6 +255,7 @@ def _start_runtime(decision: Decision, command: StartRuntime) -> None:
     """Whatever ran under the last runtime is gone. Work that was under way is taken up in a fresh session."""
     decision.events.append(RuntimeStarted(command.instance))
     budget.settle_lost(decision)
+    verdict.ask_again(decision)
     lost = "the runtime was stopped" if decision.state.stopped_cleanly else "the runtime died"
     for agent in decision.state.agents.values():
         if agent.session is None or agent.session.stage is Stage.ENDED:

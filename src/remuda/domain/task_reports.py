@@ -99,6 +99,7 @@ def approve(decision: Decision, command: ApproveCommit) -> None:
         raise Refused(f"{task.verdict.reviewer} has denied {task.id}; give its author the feedback first")
     if task.verdict is None and not command.unreviewed:
         raise Refused(f"nobody has reviewed {task.id}; assign the review first, or say that it is to go unreviewed")
+    workflow.check_undisputed(decision, task)
     task = workflow.release_reviewer(decision, task, "it was approved without a review")
     message = command.message or prompts.commit_message(task)
     task = decision.emit(MergeRequested(task.id, task.attempt + 1, message, command.by))

@@ -46,6 +46,7 @@ class Sought:
     otherwise: Course
     most: int  # restarts,
     within: float  # in so many seconds; more is giving up
+    seconds: float  # that there were to answer
 
 
 @dataclass(frozen=True, slots=True)

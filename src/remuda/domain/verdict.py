@@ -5,6 +5,7 @@ for it is asked, and the first answer counts. Where nobody answers in time it is
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import assert_never
 
 from remuda.domain import budget, workflow
@@ -13,7 +14,7 @@ from remuda.domain.draft import Decision, Draft, wake
 from remuda.domain.errors import Invalid, Refused
 from remuda.domain.events import MessageQueued, ReportIgnored, SessionEndRequested, TriggerFired, UserNotified
 from remuda.domain.ledger import UNLIMITED
-from remuda.domain.lifecycle import DEAD, STATUS, Stage, Status, TaskStatus
+from remuda.domain.lifecycle import DEAD, STATUS, WITH_PROCESS, Stage, Status, TaskStatus
 from remuda.domain.state import Agent, Message, Outcome, Sender, State
 from remuda.domain.task_commands import AssignTask
 from remuda.domain.text import LONGEST_REASON, check_text, tidy
@@ -38,6 +39,7 @@ USER = "user"
 COORDINATOR = "coordinator"
 MOST_RESTARTS = 100  # that are remembered
 LONGEST_WAIT = 30 * 86400.0
+READERS = WITH_PROCESS | {Status.HIBERNATING}  # mail wakes the last
 
 Spawn = Callable[[Decision, SpawnAgent], Draft]
 
@@ -94,8 +96,9 @@ def fire(decision: Decision, command: FireTrigger) -> None:
             f"{over.by} has said that {agent.name} may go on: {command.trigger} does not fire for another "
             f"{over.until - decision.now:.0f} s; `remuda pause {agent.name}` stops it now"
         )
-    if agent.sought is not None:
-        raise Refused(f"{agent.name} waits for a verdict already: `remuda verdict {agent.name}`")
+    fired = agent.trigger
+    if agent.sought is not None or (fired is not None and fired.trigger is not Trigger.BUDGET):
+        raise Refused(f"{agent.name} waits for a verdict already: `remuda verdict {agent.name}` tells of it")
     turn, epoch = agent.turn.number if agent.turn else 0, agent.session.epoch if agent.session else 0
     draft.emit(TriggerFired(agent.name, epoch, turn, command.trigger, command.evidence, command.numbers, command.rule))
     why = _reason(command.trigger, command.evidence)
@@ -144,7 +147,7 @@ def seek(decision: Decision, command: SeekVerdict) -> None:
         raise Refused(f"no verdict on {agent.name} is to be asked for")
     judge = responsible(decision.state, agent)
     until = 0.0 if command.otherwise is Course.WAIT else decision.now + command.seconds
-    sought = Sought(judge, until, command.otherwise, command.most, command.within)
+    sought = Sought(judge, until, command.otherwise, command.most, command.within, command.seconds)
     draft.emit(VerdictSought(agent.name, fired.trigger, sought))
     otherwise = f" Without an answer in {command.seconds:g} s: {command.otherwise}." if until else ""
     tell(
@@ -152,21 +155,35 @@ def seek(decision: Decision, command: SeekVerdict) -> None:
         judge,
         agent.name,
         f"{agent.name} was stopped ({fired.trigger}{f', {fired.rule}' if fired.rule else ''}): {fired.evidence}.\n"
-        f"What is to become of it? `remuda verdict {agent.name} reap`, `restart` or `continue`.{otherwise}",
+        f"What is to become of it? {answers(agent.name)}.{otherwise}",
     )
 
 
+def ask_again(decision: Decision) -> None:
+    """A new runtime: where the time was up while there was none, nobody could have answered, and it runs once more."""
+    for agent in decision.state.agents.values():
+        fired, sought = agent.trigger, agent.sought
+        if fired is not None and sought is not None and 0 < sought.until <= decision.now:
+            again = replace(sought, until=decision.now + sought.seconds)
+            decision.agent(agent.name).emit(VerdictSought(agent.name, fired.trigger, again))
+
+
 def responsible(state: State, agent: Agent) -> str:
-    """The nearest of those above it that is alive; else the coordinator; else the user."""
+    """The nearest of those above it that reads its mail; else the coordinator; else the user."""
     above = state.agents.get(agent.parent)
     while above is not None:
-        if above.status not in DEAD:
+        if _reads_mail(above):
             return above.name
         above = state.agents.get(above.parent)
     for other in state.agents.values():
-        if other.role == COORDINATOR and other.status not in DEAD and other.name != agent.name:
+        if other.role == COORDINATOR and _reads_mail(other) and other.name != agent.name:
             return other.name
     return USER
+
+
+def _reads_mail(agent: Agent) -> bool:
+    """One that is paused, or waits for a verdict itself, would let the time pass."""
+    return agent.status in READERS and agent.trigger is None
 
 
 def tell(decision: Decision, judge: str, about: str, text: str) -> None:
@@ -200,7 +217,9 @@ def give(decision: Decision, command: GiveVerdict, spawn: Spawn) -> None:
         raise Refused(f"{agent.name} is {agent.status}; the verdict comes too late: `remuda body show {agent.name}`")
     fired, sought = agent.trigger, agent.sought
     if fired is None or sought is None:
-        raise Refused(f"no trigger of {agent.name} waits for a verdict; somebody may have given one already")
+        raise Refused(no_verdict(agent))
+    if command.course is not Course.RESTART and _other(command):
+        raise Invalid(f"only a restart has a successor; {command.course} goes without {', '.join(_other(command))}")
     match command.course:
         case Course.CONTINUE:
             _continue(decision, draft, fired, command)
@@ -214,10 +233,35 @@ def give(decision: Decision, command: GiveVerdict, spawn: Spawn) -> None:
             assert_never(command.course)
 
 
-def _words(fired: Fired, command: GiveVerdict) -> str:
-    return f"{fired.trigger}: {fired.evidence}; {command.course} by {command.by}" + (
-        f": {command.why}" if command.why else ""
-    )
+def answers(name: str) -> str:
+    """What can be typed."""
+    return f"`remuda verdict {name} reap`, `restart` or `continue`"
+
+
+def no_verdict(agent: Agent) -> str:
+    """Why nobody is asked about an agent that is alive."""
+    if agent.trigger is not None and agent.trigger.trigger is Trigger.BUDGET:
+        return f"{agent.name} has spent its budget, which needs no verdict: `remuda budget grant {agent.name}`"
+    return f"no trigger of {agent.name} waits for a verdict; somebody may have given one already"
+
+
+def _other(command: GiveVerdict) -> list[str]:
+    """What is to be other than it was."""
+    said = {
+        "a backend": command.backend,
+        "a model": command.model,
+        "instructions": command.instructions,
+        "a message": command.words,
+        "a budget": command.budget != UNLIMITED,
+        "a strategy": command.strategy is not Strategy.ONE,
+    }
+    return [name for name, value in said.items() if value]
+
+
+def _words(fired: Fired, command: GiveVerdict, successor: str = "") -> str:
+    took = f", {successor} takes over" if successor else ""
+    why = f": {command.why}" if command.why else ""
+    return f"{fired.trigger}: {fired.evidence}; {command.course} by {command.by}{took}{why}"
 
 
 def _continue(decision: Decision, draft: Draft, fired: Fired, command: GiveVerdict) -> None:
@@ -275,15 +319,15 @@ def _restart(
     successor = _succeed(decision, draft, fired, command, spawn, restarts)
     place = (agent.name, fired.trigger, Course.RESTART, command.by, command.why)
     draft.emit(VerdictReached(*place, strategy=command.strategy, successor=successor))
-    _cut(decision, draft, fired, _words(fired, command))
+    _cut(decision, draft, fired, _words(fired, command, successor))
     if command.strategy is Strategy.ALL:
         for other in list(decision.state.agents.values()):
             sibling = other.parent == agent.parent and other.name != agent.name and other.status not in DEAD
             if sibling and other.role == agent.role:
                 each = decision.agent(other.name)
                 # It has done nothing wrong itself: this one is not held against it.
-                _succeed(decision, each, fired, command, spawn, other.restarts)
-                _end(each, f"restarted with {agent.name}: {_words(fired, command)}")
+                heir = _succeed(decision, each, fired, command, spawn, other.restarts)
+                _end(each, f"restarted with {agent.name}: {_words(fired, command, heir)}")
 
 
 def _give_up(decision: Decision, draft: Draft, fired: Fired, sought: Sought, command: GiveVerdict) -> None:
@@ -324,7 +368,8 @@ def _succeed(
         if not letter.about:
             fresh.emit(MessageQueued(name, letter, len(fresh.agent.queue) + 1))
     task = decision.task(old.task) if old.task else None
-    if task is not None and task.holder == old.name and task.status is TaskStatus.IN_PROGRESS:
+    if task is not None and task.holder == old.name:
         workflow.bereave(decision, task, f"{name} takes over")
-        workflow.assign(decision, AssignTask(task.id, name, by="remuda", words=note))
+        if decision.task(task.id).status is TaskStatus.OPEN:  # what is in review needs no holder
+            workflow.assign(decision, AssignTask(task.id, name, by="remuda", words=note))
     return name

@@ -2,8 +2,11 @@
 
 Two rules hold throughout. A task in progress has exactly one holder; whatever takes the holder away opens the task
 again. And a task in review does not need its holder: its work is on a branch and checked, so it can be reviewed and
-merged without the one who wrote it, and goes back to open only when somebody has to go on with it.
+merged without the one who wrote it, and goes back to open only when somebody has to go on with it. Unless its changes
+are what that one was stopped for: then nothing becomes of them before there is a verdict.
 """
+
+from collections.abc import Mapping
 
 from remuda.domain import prompts
 from remuda.domain.draft import Decision, Draft, wake
@@ -23,7 +26,7 @@ from remuda.domain.lifecycle import (
     check_phase,
     check_task,
 )
-from remuda.domain.state import Outcome, Sender
+from remuda.domain.state import Agent, Outcome, Sender
 from remuda.domain.task import Kind, Note, Task, may_review
 from remuda.domain.task_commands import AssignFeedback, AssignReview, AssignTask, ReleaseReview, ReleaseTask
 from remuda.domain.task_events import (
@@ -38,6 +41,7 @@ from remuda.domain.task_events import (
 )
 from remuda.domain.task_graph import parts_of, unmet
 from remuda.domain.text import LONGEST_REASON, check_text
+from remuda.domain.trigger import Fired, Trigger
 
 MOST_SETBACKS = 6  # then a person should look at it
 
@@ -62,6 +66,24 @@ def change_phase(draft: Draft, phase: Phase, task: str) -> None:
 
 def note(decision: Decision, task: Task, text: str) -> None:
     decision.emit(TaskNoted(task.id, Note(decision.now, "remuda", text)))
+
+
+# --- what is in dispute ---
+
+
+def dispute(agents: Mapping[str, Agent], task: Task) -> Fired | None:
+    """What its holder was stopped for, where that is the very change that would be merged and nobody has judged it."""
+    holder = agents.get(task.holder)
+    fired = holder.trigger if holder else None
+    return fired if fired is not None and fired.trigger is Trigger.CHANGESET else None
+
+
+def check_undisputed(decision: Decision, task: Task) -> None:
+    if dispute(decision.agents(), task):
+        raise Refused(
+            f"{task.holder} was stopped for what it changes for {task.id}: `remuda verdict {task.holder} continue` "
+            "lets it be merged, `reap` sends it back"
+        )
 
 
 # --- to somebody ---
@@ -90,6 +112,7 @@ def assign_review(decision: Decision, command: AssignReview) -> None:
         raise Refused(f"{task.reviewer} reviews {task.id} already")
     if not may_review(command.agent, task):
         raise Refused(f"{command.agent} has worked on {task.id}; nobody reviews their own work")
+    check_undisputed(decision, task)
     draft = decision.agent(command.agent)
     change_phase(draft, Phase.REVIEWING, task.id)
     decision.emit(ReviewAssigned(task.id, command.agent, command.by))
@@ -152,8 +175,13 @@ def release(decision: Decision, command: ReleaseTask) -> None:
 
 
 def bereave(decision: Decision, task: Task, why: str, *, setback: bool = False) -> None:
-    """Its holder goes. In review it needs none; in progress it is open again."""
+    """Its holder goes. In review it needs none, unless it goes for what it made; in progress it is open again."""
+    wrong = dispute(decision.agents(), task)
     task = release_holder(decision, task, why)
+    if wrong is not None and task.status is TaskStatus.IN_REVIEW and task.work is not Work.MERGING:
+        note(decision, task, f"Not merged as it is: {wrong.evidence}. What was made is on the branch.")
+        put_back(decision, decision.task(task.id), TaskStatus.OPEN, why)
+        return
     if task.status is not TaskStatus.IN_PROGRESS:
         return
     task = decision.emit(WorkReturned(task.id, why, setback))

@@ -29,7 +29,7 @@ async def body_of(place: Place, read: Read, known: Debtors, name: str) -> Body:
         raise Refused(f"{name} is {agent.status}; only the dead leave a body: see `remuda show {name}`")
     story = await story_of(read, agent)
     remains = await asyncio.to_thread(_remains, place, agent)
-    return body(agent, story, known.tasks, remains)
+    return body(agent, story, known, remains)
 
 
 async def story_of(read: Read, agent: Agent) -> list[Recorded]:

@@ -1,8 +1,10 @@
 """One agent in full."""
 
+from collections.abc import Mapping
+
 import msgspec
 
-from remuda.domain.lifecycle import STATUS, Status
+from remuda.domain.lifecycle import DEAD, STATUS, Status
 from remuda.domain.state import Agent, Message, Metrics, Question
 from remuda.views.roster import NANO, Row, backend_label, cost_usd, row
 from remuda.views.text import age, columns, first_line, moment, neutral, usd
@@ -61,6 +63,31 @@ class QuestionDetail(msgspec.Struct, frozen=True):
     answered_by: str
 
 
+class TriggerDetail(msgspec.Struct, frozen=True):
+    trigger: str
+    rule: str
+    evidence: str
+    numbers: dict[str, int | float]
+    turn: int  # in which it fired; 0: between turns
+    at: float
+
+
+class SoughtDetail(msgspec.Struct, frozen=True):
+    """A verdict that is awaited."""
+
+    judge: str  # who was asked
+    until: float  # then it is as `otherwise` says; 0: for as long as it takes
+    otherwise: str
+
+
+class OverrideDetail(msgspec.Struct, frozen=True):
+    """Somebody has said that it may go on."""
+
+    trigger: str
+    by: str
+    until: float
+
+
 class Detail(msgspec.Struct, frozen=True):
     agent: Row
     model: str
@@ -75,9 +102,17 @@ class Detail(msgspec.Struct, frozen=True):
     turn: TurnDetail | None
     queue: list[MessageDetail]
     metrics: MetricsDetail
+    trigger: TriggerDetail | None  # what it was stopped for
+    sought: SoughtDetail | None
+    override: OverrideDetail | None
+    after: str  # the agent whose place it took
+    successor: str
 
 
-def detail(agent: Agent, now: float) -> Detail:
+def detail(agent: Agent, now: float, agents: Mapping[str, Agent]) -> Detail:
+    fired, sought, over = agent.trigger, agent.sought, agent.override
+    if over is not None and (over.until <= now or agent.status in DEAD):
+        over = None
     return Detail(
         agent=row(agent, now),
         model=agent.model,
@@ -92,7 +127,19 @@ def detail(agent: Agent, now: float) -> Detail:
         turn=TurnDetail(agent.turn.number, agent.turn.started_at, _message(agent.turn.message)) if agent.turn else None,
         queue=[_message(each) for each in agent.queue],
         metrics=_metrics(agent.metrics),
+        trigger=TriggerDetail(fired.trigger, fired.rule, fired.evidence, dict(fired.numbers), fired.turn, fired.at)
+        if fired
+        else None,
+        sought=SoughtDetail(sought.judge, sought.until, sought.otherwise) if sought else None,
+        override=OverrideDetail(over.trigger, over.by, over.until) if over else None,
+        after=agent.after,
+        successor=successor_of(agent.name, agents),
     )
+
+
+def successor_of(name: str, agents: Mapping[str, Agent]) -> str:
+    """Who took its place."""
+    return next((each.name for each in agents.values() if each.after == name), "")
 
 
 def _message(message: Message) -> MessageDetail:
@@ -133,9 +180,43 @@ def _metrics(metrics: Metrics) -> MetricsDetail:
 
 
 def detail_text(shown: Detail) -> str:
-    pairs = [*_identity(shown), *_work(shown), *_tokens(shown.metrics), *_words(shown)]
+    pairs = [*_identity(shown), *_stopped(shown), *_work(shown), *_tokens(shown.metrics), *_words(shown)]
+    return _table(pairs)
+
+
+def verdict_text(shown: Detail) -> str:
+    """What is asked about it, and how to answer."""
+    name, fired = shown.agent.name, shown.trigger
+    ways = [
+        ("", ""),
+        ("reap", f"remuda verdict {name} reap"),
+        ("restart", f"remuda verdict {name} restart -m TEXT --model MODEL --backend BACKEND --tokens N"),
+        ("continue", f"remuda verdict {name} continue --for 30m"),
+    ]
+    at = [("since", moment(fired.at))] if fired else []
+    task = [("task", shown.agent.task)] if shown.agent.task else []
+    return _table([("agent", name), *_stopped(shown), *at, *task, *ways])
+
+
+def _table(pairs: list[tuple[str, str]]) -> str:
     room = max(columns(label) for label, _ in pairs)
-    return "".join(f"{label:<{room}}  {neutral(value)}\n" for label, value in pairs)
+    return "".join(f"{label:<{room}}  {neutral(value)}".rstrip() + "\n" for label, value in pairs)
+
+
+def _stopped(shown: Detail) -> list[tuple[str, str]]:
+    """Why it was stopped, and what follows; that it may go on; who came before it and after it."""
+    pairs, name = [], shown.agent.name
+    if shown.trigger:
+        rule = f" ({shown.trigger.rule})" if shown.trigger.rule else ""
+        pairs.append(("trigger", f"{shown.trigger.trigger}{rule}: {first_line(shown.trigger.evidence, 500)}"))
+    if shown.sought:
+        asked = shown.sought
+        otherwise = f", else {asked.otherwise} at {moment(asked.until)}" if asked.until else ""
+        pairs.append(("verdict", f"{asked.judge} is asked: `remuda verdict {name}`{otherwise}"))
+    if shown.override:
+        over = shown.override
+        pairs.append(("may go on", f"{over.by} says so: {over.trigger} does not fire before {moment(over.until)}"))
+    return pairs + [pair for pair in (("after", shown.after), ("successor", shown.successor)) if pair[1]]
 
 
 def _identity(shown: Detail) -> list[tuple[str, str]]:

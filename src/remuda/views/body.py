@@ -1,21 +1,24 @@
 """A body: what a dead agent has left, for whoever wants to know why it died and how to go on."""
 
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from remuda.domain.events import AgentEvent, PhaseChanged, Recorded, StatusChanged, TriggerFired
+from remuda.domain.due import Debtors
+from remuda.domain.events import AgentEvent, AgentSpawned, PhaseChanged, Recorded, StatusChanged, TriggerFired
 from remuda.domain.lifecycle import DEAD
 from remuda.domain.state import Agent
 from remuda.domain.task import Task
 from remuda.domain.task_events import StepCompleted
 from remuda.domain.trigger_events import AgentNudged, VerdictReached
+from remuda.views.agent import successor_of
 from remuda.views.process_events import event_text, process_events
 from remuda.views.roster import cost_usd, tokens
 from remuda.views.text import first_line, moment, neutral, usd
 
 LONGEST_STORY = 200  # events of it that are shown; the log has all
+LONGEST_WORDS = 200  # of instructions in a command that can be typed
 # What comes so often that it would hide the rest.
 PLENTY = frozenset({"output", "token_usage", "queue_changed", "budget_reserved", "ready", "working"})
 
@@ -90,7 +93,7 @@ def last_task(story: Sequence[Recorded]) -> str:
     return tasks[-1] if tasks else ""
 
 
-def body(agent: Agent, story: Sequence[Recorded], tasks: Mapping[str, Task], remains: Remains) -> Body:
+def body(agent: Agent, story: Sequence[Recorded], known: Debtors, remains: Remains) -> Body:
     events = [each.event for each in story]
     deaths = [event for event in events if isinstance(event, StatusChanged) and event.now in DEAD]
     phases = [event for event in events if isinstance(event, PhaseChanged)]
@@ -107,7 +110,7 @@ def body(agent: Agent, story: Sequence[Recorded], tasks: Mapping[str, Task], rem
         model=agent.model,
         parent=agent.parent,
         after=agent.after,
-        successor=said.successor if said else "",
+        successor=successor_of(agent.name, known.agents),
         cause=agent.status,
         why=agent.why,
         trigger=cut.trigger if cut else "",
@@ -119,7 +122,7 @@ def body(agent: Agent, story: Sequence[Recorded], tasks: Mapping[str, Task], rem
         last_status=deaths[-1].was if deaths else "",
         last_phase=phases[-1].was if phases else "",
         task=name,
-        step=_step(tasks.get(name), done),
+        step=_step(known.tasks.get(name), done),
         created_at=agent.created_at,
         ended_at=agent.ended_at,
         buried_at=agent.buried_at,
@@ -137,8 +140,15 @@ def body(agent: Agent, story: Sequence[Recorded], tasks: Mapping[str, Task], rem
 
 
 def _restart(agent: Agent) -> str:
-    words = ["remuda", "spawn", agent.role, *(("--backend", agent.backend) if agent.backend else ())]
-    return shlex.join([*words, *(("--model", agent.model) if agent.model else ())])
+    """Another one like it. Instructions that do not fit on a line are in its first prompt, in the transcript."""
+    words = agent.instructions
+    said = [
+        ("--backend", agent.backend),
+        ("--model", agent.model),
+        *(("--option", f"{key}={value}") for key, value in agent.options),
+        ("--instructions", words if words.isprintable() and len(words) <= LONGEST_WORDS else ""),
+    ]
+    return shlex.join(["remuda", "spawn", agent.role, *(part for pair in said if pair[1] for part in pair)])
 
 
 def _step(task: Task | None, done: Collection[int]) -> str:
@@ -166,7 +176,7 @@ def _timeline(story: Sequence[Recorded], role: str) -> list[str]:
     told = [
         event_text(event)
         for record in story
-        if isinstance(record.event, AgentEvent)
+        if isinstance(record.event, AgentSpawned | AgentEvent)
         for event in process_events(record, lambda _: role)
         if event.type not in PLENTY
     ]

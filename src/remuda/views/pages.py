@@ -90,7 +90,8 @@ def _agents(look: Look) -> object:
 
 
 def _agent(look: Look) -> object:
-    shown = detail(find(look.state.agents, look.asked["name"]), look.now)
+    agents = look.state.agents
+    shown = detail(find(agents, look.asked["name"]), look.now, agents)
     return detail_text(shown) if look.as_text else shown
 
 

@@ -56,7 +56,7 @@ def _wrongs(task: Task, event: AcceptanceRun | MergeRefused, wrong: Wrong) -> It
         yield "size", f"it changes {len(check.files)} files, more than {wrong.files}", len(check.files)
     if check.ok:
         return
-    if check.tree and check.tree in task.trees[:-2]:
+    if check.tree and check.tree in task.trees[:-2] and check.tree != task.trees[-2]:
         yield "redone", "what was taken back has been made again, and fails again", len(task.trees)
     if 0 < wrong.failures <= task.alike:
         yield "failures", f"its checks failed in the same way {task.alike} times in a row", task.alike

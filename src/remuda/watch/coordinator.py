@@ -45,6 +45,8 @@ from remuda.domain.task_events import (
 )
 from remuda.domain.task_graph import ready
 from remuda.domain.tools import Tool
+from remuda.domain.trigger_events import VerdictReached
+from remuda.domain.workflow import dispute
 
 BY = "remuda"
 MOST_IDLE_TURNS = 5  # that a worker may end without getting on; then somebody else may try
@@ -64,6 +66,7 @@ OF_WORK = (
     RuntimeStarted,
     AgentSpawned,
     PhaseChanged,
+    VerdictReached,
 )
 AWAKENS = (Status.READY, Status.HIBERNATING)  # mail is enough for it to begin
 AT_IT = (Phase.IMPLEMENTING, Phase.ADDRESSING_FEEDBACK, Phase.REVIEWING)
@@ -108,7 +111,8 @@ def _steps(state: State, rules: Rules) -> Iterator[Command]:
         rules = replace(rules, reviewed=state.staff.reviewed)
     workers = [agent for agent in state.agents.values() if agent.phase is not None and agent.status not in DEAD]
     checked = sorted(
-        (task for task in state.tasks.values() if task.work is Work.CHECKED), key=lambda task: task.brief.priority
+        (task for task in state.tasks.values() if task.work is Work.CHECKED and not dispute(state.agents, task)),
+        key=lambda task: task.brief.priority,
     )
     yield from _judge(checked, rules)
     # Whoever was idle longest is asked first: the one that has just failed at something is asked last.

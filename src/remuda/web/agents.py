@@ -111,7 +111,7 @@ async def tell_agent(request: Request) -> Response:
 
 
 def _detail(runtime: Runtime, name: str) -> Detail:
-    return detail(runtime.agent(name), time.time())
+    return detail(runtime.agent(name), time.time(), runtime.loop.shown.agents)
 
 
 ROUTES = [

@@ -11,14 +11,17 @@ from remuda.domain.errors import Refused
 from remuda.domain.ledger import Limits
 from remuda.domain.lifecycle import DEAD
 from remuda.domain.state import Sender
+from remuda.domain.text import LONGEST_REASON, check_text
 from remuda.domain.trigger import Course, Strategy, Trigger
 from remuda.domain.trigger_commands import AN_HOUR, BuryAgent, FireTrigger, GiveVerdict
 from remuda.domain.verdict import below
 from remuda.runtime.bodies import body_of as body_from
 from remuda.runtime.runtime import Caller, Runtime
-from remuda.views.agent import detail
+from remuda.views.agent import Detail, detail
 from remuda.views.body import body_text
 from remuda.web.door import answer, body_of, caller_of, order_of, runtime_of, text_answer
+
+LONGEST_WORD = LONGEST_REASON - 100  # with who says so
 
 
 class TriggerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +38,10 @@ class VerdictBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     instructions: str = ""
     words: str = ""
-    tokens: int | None = None  # the successor's budget
+    tokens: int | None = None  # the successor's budget, in each measure
+    nanousd: int | None = None
+    turns: int | None = None
+    milliseconds: int | None = None
 
 
 class BuryBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,14 +61,19 @@ def _check_may(runtime: Runtime, caller: Caller, name: str) -> None:
         raise Refused(f"{caller.author} may not judge {name}; the user, the coordinator and those above it may")
 
 
+def _detail(runtime: Runtime, name: str) -> Detail:
+    return detail(runtime.agent(name), time.time(), runtime.loop.shown.agents)
+
+
 async def fire_trigger(request: Request) -> Response:
     caller, order, runtime = caller_of(request), order_of(request), runtime_of(request)
     name = request.path_params["name"]
     _check_may(runtime, caller, name)
     body = await body_of(request, TriggerBody)
+    check_text("the evidence", body.evidence, longest=LONGEST_WORD)
     evidence = f"{caller.author} says so: {body.evidence}"
     await runtime.submit(FireTrigger(name, body.trigger, evidence, "word"), order=order)
-    return answer(detail(runtime.agent(name), time.time()))
+    return answer(_detail(runtime, name))
 
 
 async def give_verdict(request: Request) -> Response:
@@ -83,10 +94,10 @@ async def give_verdict(request: Request) -> Response:
         model=body.model,
         instructions=body.instructions,
         words=body.words,
-        budget=Limits(tokens=body.tokens),
+        budget=Limits(body.tokens, body.nanousd, body.turns, body.milliseconds),
     )
     await runtime.submit(command, order=order)
-    return answer(detail(runtime.agent(name), time.time()))
+    return answer(_detail(runtime, name))
 
 
 async def show_body(request: Request) -> Response:

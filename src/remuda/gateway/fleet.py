@@ -53,6 +53,10 @@ class Fleet:
     def running(self) -> tuple[str, ...]:
         return tuple(sorted(name for name, server in self.servers.items() if server.running))
 
+    def tokens_known(self) -> int:
+        """What the tools of all servers cost, as far as any were ever seen."""
+        return sum(server.tools.tokens for server in self.servers.values() if server.tools is not None)
+
     # --- use ---
 
     async def start(self, name: str, why: Happening = Happening.INTENT) -> ToolServer:

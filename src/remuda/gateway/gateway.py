@@ -47,7 +47,8 @@ INSTRUCTIONS = (
 class Gateway:
     def __init__(self, fleet: Fleet, choose: Choose, *, role: str = "") -> None:
         self.fleet, self.role = fleet, role
-        self.listing: Callable[[int], None] = lambda _tokens: None  # told what the list costs, when it has changed
+        # Told what the list costs when it has changed, and what all that is known would.
+        self.listing: Callable[[int, int], None] = lambda _tokens, _known: None
         self._choose = choose
         self._allowed_by = fleet.configured
         self._allowed = policy.allowed(fleet.configured.gateway, fleet.configured.servers, role)
@@ -184,7 +185,7 @@ class Gateway:
             if self._told.get(who.name, now) != now:
                 self._told[who.name] = now
                 client.notify(TOOLS_CHANGED, raw({}))
-        self.listing(self.tokens_listed())
+        self.listing(self.tokens_listed(), self.fleet.tokens_known())
 
     async def _barrier(self, who: Who) -> bool:
         """Whether the client has the newest list: what it is told next may then rely on it."""

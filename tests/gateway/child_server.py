@@ -28,10 +28,11 @@ NAMES = [
     "ask",
     "env",
 ]
-NAMES += ["grow", "log", "pid", "count_calls", "touch", "watched"]
+NAMES += ["grow", "log", "pid", "count_calls", "touch", "watched", "write", "heard"]
 WRITING = threading.Lock()
 calls = 0
 asked: dict[Any, Any] = {}
+heard: list[Any] = []  # answers to questions that `write` asked
 watched: set[str] = set()
 
 
@@ -53,9 +54,14 @@ def tools() -> list[dict[str, Any]]:
 
 
 def listed(params: dict[str, Any]) -> dict[str, Any]:
+    if path := CHILD.get("lists"):  # how often it was asked
+        with open(path, "a") as file:
+            file.write(".")
     every, size = tools(), CHILD.get("page", 10_000_000)
     start = int(params.get("cursor") or 0)
     page: dict[str, Any] = {"tools": every[start : start + size]}
+    if CHILD.get("endless"):
+        return {"tools": [{**every[0], "name": f"{every[0]['name']}{start or ''}"}], "nextCursor": str(start + 1)}
     return page | ({"nextCursor": str(start + size)} if start + size < len(every) else {})
 
 
@@ -73,6 +79,7 @@ def call(number: Any, name: str, given: dict[str, Any], meta: dict[str, Any]) ->
         "env": lambda: text(json.dumps(dict(os.environ))),
         "pid": lambda: text(str(os.getpid())),
         "count_calls": lambda: text(str(calls)),
+        "heard": lambda: text(json.dumps(heard[-100:])),
         "watched": lambda: text(" ".join(sorted(watched))),
     }
     return plain[name]() if name in plain else misbehave(number, name, meta)  # type: ignore[no-untyped-call]
@@ -165,6 +172,11 @@ def answer_call(number: Any, params: dict[str, Any]) -> None:
         case "wait":
             sys.stderr.write(f"waiting {number}\n")
             sys.stderr.flush()
+        case "write":  # word for word; ID stands for the number of this very call
+            for line in given["lines"] * given.get("times", 1):
+                write(line.replace("ID", str(number)))
+            if given.get("answers", True):
+                send(id=number, result=text("written"))
         case "ask":
             asked["question"] = number
             send(id="question", method=given.get("method", "roots/list"), params=given.get("params", {}))
@@ -187,7 +199,9 @@ def main() -> None:
             file.write(f"{left.pid}\n")
     for line in sys.stdin:
         message = json.loads(line)
-        if "method" not in message:
+        if "method" not in message and not asked:
+            heard.append(message)
+        elif "method" not in message:
             send(id=asked.pop("question"), result=text(json.dumps(message.get("result", message.get("error")))))
         elif "id" in message:
             reply(message)

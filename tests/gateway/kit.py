@@ -60,6 +60,8 @@ class Player:
         self.dropped: list[Id] = []
         self.answers: dict[str, Any] = {}
         self.lists = 0
+        self.holds = False  # its answers back, until it lets them go
+        self._held: list[dict[str, Any]] = []
         self._refreshes = refreshes
         self._waiting: dict[Id, asyncio.Future[dict[str, Any]]] = {}
         self._numbers = itertools.count(1)
@@ -99,6 +101,11 @@ class Player:
     def methods(self) -> list[str]:
         return [each["method"] for each in self.heard]
 
+    def let_go(self) -> None:
+        held, self._held = self._held, []
+        for answer in held:
+            self.send(answer)
+
     async def close(self) -> None:
         await self._conversation.close()
 
@@ -108,8 +115,9 @@ class Player:
         told = json.loads(message)
         self.heard.append(told)
         if "id" in told:
-            result = self.answers.get(told["method"], {})
-            self.send({"id": told["id"], "result": result})
+            self._held.append({"id": told["id"], "result": self.answers.get(told["method"], {})})
+            if not self.holds:
+                self.let_go()
         elif told["method"] == "notifications/tools/list_changed" and self._refreshes:
             task = asyncio.ensure_future(self.tools())
             self._tasks.add(task)
@@ -118,6 +126,9 @@ class Player:
     def answer(self, to: Id, message: bytes) -> None:
         self.raw.append(message)
         self._waiting.pop(to).set_result(json.loads(message))
+
+    def behind(self) -> bool:
+        return False
 
     def drop(self, to: Id) -> None:
         self.dropped.append(to)

@@ -72,6 +72,16 @@ def test_the_savings_of_a_developers_day() -> None:
     assert to_json(books)["servers"]["postgres"]["idled"] == 1
 
 
+def test_what_was_never_started_is_saved_as_well() -> None:
+    books = Books(servers={})
+    books.list(0, known=5000)
+    books.add(ServerStarted(1, "postgres", 0.1, 2, 300))
+    books.list(300, known=5000)
+    books.add(ServerCalled(11, "postgres", "query", True, 0.1, 10))
+    assert books.direct - books.sent == 11 * (5000 - TOKENS) - 10 * 300
+    assert f"known has 5000; against that {11 * (5000 - TOKENS) - 3000} were saved" in as_table(books)
+
+
 def test_everything_that_happens_is_kept_and_can_be_told() -> None:
     books = Books(servers={})
     for event in (
@@ -86,6 +96,10 @@ def test_everything_that_happens_is_kept_and_can_be_told() -> None:
     line = books.servers["one"]
     assert (line.starts, line.calls, line.failures, line.deaths, line.running) == (1, 1, 1, 1, False)
     assert line.note == "no module named mcp"
+    assert "one: no module named mcp" in as_table(books)
+    assert "failed" in as_table(books).splitlines()[1]
+    books.add(ServerStarted(6, "one", 0.5, 3, 100))
+    assert "no module" not in as_table(books)
     assert Books(servers={}).saved_percent == 0
 
 

@@ -243,7 +243,8 @@ def test_a_server_that_cannot_be_reached_is_told_so(tmp_path: Path) -> None:
     async def story() -> None:
         gone = ServerSettings(url="http://127.0.0.1:9/mcp")
         async with table(tmp_path, {"gone": gone}) as (_, player):
-            assert "cannot be reached" in await player.say("activate", server="gone")
+            said = await player.say("activate", server="gone")
+            assert said == "the tool server 'gone' at http://127.0.0.1:9 cannot be reached: Connection refused"
 
     run(story())
 

@@ -32,7 +32,7 @@ def test_a_list_in_pages_is_read_to_its_end(tmp_path: Path, page: int) -> None:
         async with table(tmp_path, {"one": child({"page": page})}) as (_, player):
             await player.say("activate", server="one")
             listed = await player.tools()
-            assert len([name for name in listed if name.startswith("one__")]) == 19
+            assert len([name for name in listed if name.startswith("one__")]) == 21
 
     run(story())
 

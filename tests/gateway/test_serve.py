@@ -57,6 +57,7 @@ def test_the_banner_tells_the_clock_and_what_is_known_and_stdout_is_the_clients(
     said = done.stderr.decode()
     assert "turn 0; a server leaves after 5 idle turns" in said
     assert "servers  one" in said
+    assert "known    the tools of 0 of them, 0 tokens" in said
 
 
 def start(folder: Path, *options: str) -> "subprocess.Popen[bytes]":

@@ -77,6 +77,22 @@ def test_a_server_that_was_started_again_is_watched_again(tmp_path: Path) -> Non
     run(story())
 
 
+def test_a_server_that_is_watched_stays_however_idle_it_is(tmp_path: Path) -> None:
+    async def story() -> None:
+        servers = {"one": child(), "two": child({"uri": "mem://two"})}
+        async with table(tmp_path, servers, gateway={"idle_turns": 2}) as (made, player):
+            await player.call("activate", server="one")
+            await player.ask("resources/subscribe", ONE)
+            for _ in range(4):
+                await player.call("two__pid")
+            assert made.fleet.running == ("one", "two")
+            await player.ask("resources/unsubscribe", ONE)
+            await player.call("two__pid")
+            await until(lambda: made.fleet.running == ("two",))
+
+    run(story())
+
+
 def test_what_nobody_can_tell_of_is_refused(tmp_path: Path) -> None:
     async def story() -> None:
         async with table(tmp_path, {"one": child()}) as (_, player):

@@ -71,7 +71,7 @@ def test_without_a_project_it_is_added_to_the_users_own_file(remuda: Remuda, tmp
     [
         (["add", "git", "x"], 3, "already"),
         (["add", "Bad Name", "x"], 2, "cannot be the name"),
-        (["add", "none"], 2, "a command or a url"),
+        (["add", "none"], 2, "`remuda gateway add none -- COMMAND…`, or where it is: --url"),
         (["add", "x", "-e", "hunter2", "y"], 2, "NAME=VALUE"),
         (["add", "x", "--", "y", "--key=${env:KEY}"], 2, "which others can read"),
         (["probe", "nobody"], 3, "possible: git"),
@@ -154,6 +154,29 @@ def test_validating_tells_every_fault_and_starts_nothing(remuda: Remuda) -> None
     assert sorted(said.json["faults"]) == ["bad", "shy"]
     assert "1 of 3 servers" in remuda("validate").out
     Path("gateway.toml").write_text('[gateway.servers.good]\ncommand = ["no-such-program"]\n')
+    assert remuda("validate").code == 0
+
+
+def test_where_there_are_no_servers_it_is_said_how_to_come_by_some(remuda: Remuda) -> None:
+    for command in ("list", "probe", "validate"):
+        said = remuda(command)
+        assert said.code == 0
+        assert "`remuda gateway add` adds one, `remuda gateway import` those of others" in said.out
+
+
+def test_a_secret_that_is_typed_in_is_written_and_its_owner_told_of_a_better_way(remuda: Remuda) -> None:
+    typed = ("--header", "Authorization=Bearer abc", "--header", "X-Key=${env:K}", "--header", "X-Team=a")
+    said = remuda("add", "far", "--url", "https://far.example/mcp", *typed, "--user")
+    assert said.code == 0
+    assert "Authorization stands in" in said.err
+    assert "X-Key" not in said.err
+    assert "abc" not in said.err + said.out
+
+
+def test_a_server_that_is_off_needs_no_secrets(remuda: Remuda) -> None:
+    Path("gateway.toml").write_text(
+        '[gateway.servers.a]\ncommand = ["x"]\nenabled = false\nenv = { A = "${env:NOT_SET}" }\n'
+    )
     assert remuda("validate").code == 0
 
 

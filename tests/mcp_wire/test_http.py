@@ -9,6 +9,7 @@ from mcp_wire.desk import ToolDesk
 from mcp_wire.kit import TOKEN, Answer, Site, run, site, until
 from remuda.mcp import eras
 from remuda.mcp.http import LARGEST_BODY
+from remuda.mcp.http_stream import MOST_BYTES, Said, Stream
 from remuda.mcp.jsonrpc import INVALID_REQUEST, PARSE_ERROR
 
 HELLO = {
@@ -191,5 +192,35 @@ def test_whoever_listens_when_the_front_closes_is_let_go_and_left_once() -> None
             assert b"acknowledged" in answer.body
             assert heard.status == 200
             assert (desk.clients, desk.gone) == ([], 2)
+
+    run(story())
+
+
+def test_a_version_that_nobody_speaks_is_refused_by_name() -> None:
+    async def story() -> None:
+        async with site(ToolDesk()) as served:
+            session = await begin(served)
+            answer = await served.post(LIST, Mcp_Session_Id=session, MCP_Protocol_Version="1999-01-01")
+            assert answer.status == 400
+            assert "'1999-01-01' of the protocol is not spoken here" in answer.json["error"]["message"]
+            assert (await served.post(LIST, Mcp_Session_Id=session, MCP_Protocol_Version="2025-06-18")).status == 200
+
+    run(story())
+
+
+def test_what_waits_for_a_client_that_does_not_read_is_bounded_by_its_size() -> None:
+    async def story() -> None:
+        stream = Stream()
+        for number in range(100):
+            stream.put(Said(b"%d" % number + b"x" * (MOST_BYTES // 10)))
+        stream.put(Said(b"y" * 2 * MOST_BYTES, last=True))  # an answer is never lost for its size
+        said = await stream.get()
+        assert said is not None
+        assert said.last
+        for number in range(100):
+            stream.put(Said(b"%d" % number + b"x" * (MOST_BYTES // 10)))
+        first = await stream.get()
+        assert first is not None
+        assert first.message.startswith(b"91x")
 
     run(story())

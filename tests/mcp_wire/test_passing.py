@@ -72,6 +72,9 @@ class Talk:
     def refuse(self, to: Id | None, error: RpcError) -> None:
         self.refused[to] = error.message
 
+    def behind(self) -> bool:
+        return False
+
     def drop(self, to: Id) -> None:
         self.dropped.append(to)
 

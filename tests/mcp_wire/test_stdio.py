@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,51 @@ def test_stdin_and_stdout_need_not_be_pipes(tmp_path: Path, source: str) -> None
     assert done.returncode == 0
     answers = [json.loads(line)["id"] for line in taken.read_bytes().splitlines()]
     assert answers == ([0] if source == "a file" else [])
+
+
+def test_a_client_that_does_not_read_is_answered_and_misses_what_it_is_only_told() -> None:
+    code = """
+import mcp_wire.desk as d, uvloop
+class Loud(d.ToolDesk):
+    async def answer(self, client, request):
+        for number in range(100):
+            client.notify("notifications/message", d.raw({"level": "info", "data": "x" * 1_000_000}))
+        client.notify("notifications/tools/list_changed", d.raw({}))
+        return d.raw({})
+uvloop.run(d.serve(Loud()))
+"""
+    with running(code) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(told(HELLO) + b"\n" + told(LIST) + b"\n")
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline())]
+        while answers[-1].get("id") != LIST["id"]:
+            answers.append(json.loads(process.stdout.readline()))
+        process.stdin.close()
+    messages = [each.get("method") for each in answers]
+    assert messages.count("notifications/tools/list_changed") == 1
+    assert 1 <= messages.count("notifications/message") < 20
+
+
+def test_it_exits_when_its_client_no_longer_reads() -> None:
+    with running("import mcp_wire.desk as d, uvloop; uvloop.run(d.serve(d.ToolDesk()))") as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(told(HELLO) + b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=20) == 0  # although its stdin is open
+
+
+@contextmanager
+def running(code: str) -> Iterator["subprocess.Popen[bytes]"]:
+    start = [sys.executable, "-c", code]
+    with subprocess.Popen(
+        start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"PYTHONPATH": str(TESTS)}
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -1,5 +1,6 @@
 """The gateway's commands. What speaks to a server is imported when it is used: the others only read and write files."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +13,9 @@ from remuda.cli.say import json_option, note, out, out_json
 from remuda.domain.errors import Invalid, Refused
 from remuda.gateway.approvals import Approvals, Kept
 from remuda.gateway.config import Configured, find_config, load_config, users_config
-from remuda.gateway.imports import PROGRAMS, Source, import_from, program_of, sources
+from remuda.gateway.foreign import SECRET, Place
+from remuda.gateway.imports import PROGRAMS, Source, import_all, program_of, sources
+from remuda.gateway.references import refers
 from remuda.gateway.writing import add_servers, section
 from remuda.runtime.tool_servers import ServerSettings
 from remuda.views.table import Column, table
@@ -46,6 +49,10 @@ def configured(given: Path | None) -> Configured:
     if given is not None and not given.is_file():
         raise Invalid(f"there is no file {given}")
     return load_config(find_config(Path.cwd(), given))
+
+
+def nothing_in(config: Configured) -> str:
+    return f"no tool servers in {config.path}; `remuda gateway add` adds one, `remuda gateway import` those of others"
 
 
 def known(config: Configured, name: str) -> ServerSettings:
@@ -88,10 +95,15 @@ def add(name: str, command: Sequence[str], user: bool, given: Path | None, as_js
         keywords=tuple(fields["keyword"]),
         description=fields["about"],
     )
+    if not server.command and not server.url:
+        raise Invalid(f"say how it is started: `remuda gateway add {name} -- COMMAND…`, or where it is: --url URL")
     add_servers(path, {name: server})
+    plain = [key for key, value in {**server.env, **server.headers}.items() if SECRET.search(key) and not refers(value)]
     if as_json:
-        out_json({"added": name, "path": str(path)})
+        out_json({"added": name, "path": str(path), "plain": plain})
     else:
+        for key in plain:
+            note(f"{key} stands in {path} as you typed it; a secret is better referred to, as ${{env:NAME}}")
         out(f"{name} stands in {path}; `remuda gateway probe {name}` tries it")
 
 
@@ -116,7 +128,7 @@ def list_(given: Path | None, as_json: bool) -> None:
     if as_json:
         out_json({"path": str(config.path), "servers": rows})
     elif not rows:
-        out(f"no tool servers in {config.path}; `remuda gateway add` and `import` add some")
+        out(nothing_in(config))
     else:
         cells = [[str(row[key] if row[key] is not None else "") for key in _SHOWN] for row in rows]
         write_out(table(COLUMNS, cells, width=width() or None).encode())
@@ -160,7 +172,7 @@ def validate(given: Path | None, as_json: bool) -> int:
     """Check the settings, and that every secret they refer to is there. Nothing is started."""
     config = configured(given)
     faults = dict(config.faults)
-    for name in config.servers:
+    for name in (name for name, server in config.servers.items() if server.enabled):
         try:
             config.resolve(name)
         except Invalid as error:
@@ -170,8 +182,8 @@ def validate(given: Path | None, as_json: bool) -> int:
     else:
         for name, why in sorted(faults.items()):
             out(f"{name}: {why}")
-        good = len(set(config.servers) - set(faults))
-        out(f"{good} of {len({*config.servers, *config.faults})} servers in {config.path} are well")
+        good, every = len(set(config.servers) - set(faults)), len({*config.servers, *config.faults})
+        out(f"{good} of {every} servers in {config.path} are well" if every else nothing_in(config))
     return 2 if faults else 0
 
 
@@ -192,19 +204,9 @@ def import_(file: Path | None, program: str | None, given: Path | None, as_json:
     Without a file, those of all of them that are found in this project and in your home. Secrets are not copied.
     """
     path = users_config() if options["user"] else find_config(Path.cwd(), given)
-    there = load_config(path)
-    taken: dict[str, ServerSettings] = {}
-    notes: list[str] = []
-    for source in _sources(file, program):
-        found = import_from(source, Path.cwd())
-        notes += found.notes
-        for name, server in found.servers.items():
-            if options["only"] and name not in options["only"]:
-                continue
-            if name in taken or name in there.servers:
-                notes.append(f"{name} of {source.path} was left out: there is one of that name already")
-            else:
-                taken[name] = server
+    place = Place(Path.cwd(), Path.home(), path.parent, os.environ)
+    found = import_all(_sources(file, program), place, load_config(path).servers, options["only"])
+    taken, notes = found.servers, found.notes
     if not options["dry_run"] and taken:
         add_servers(path, taken)
     if as_json:
@@ -216,6 +218,8 @@ def import_(file: Path | None, program: str | None, given: Path | None, as_json:
         out("\n".join(section(name, server) for name, server in taken.items()).rstrip())
     else:
         out(f"{len(taken)} servers were added to {path}" + (f": {', '.join(taken)}" if taken else ""))
+        if taken:
+            out("`remuda gateway validate` says what they still need, `remuda gateway probe` tries them")
 
 
 def _sources(file: Path | None, program: str | None) -> list[Source]:

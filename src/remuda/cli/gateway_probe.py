@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from remuda.cli.call import width, write_out
-from remuda.cli.gateway import config_option, configured, known
+from remuda.cli.gateway import config_option, configured, known, nothing_in
 from remuda.cli.say import json_option, out, out_json
 from remuda.domain.errors import Invalid, RemudaError
 from remuda.gateway.assembly import remember
@@ -42,6 +42,8 @@ def probe(names: Sequence[str], given: Path | None, as_json: bool) -> int:
     rows = asyncio.run(_probe(config, wanted))
     if as_json:
         out_json({"path": str(config.path), "servers": rows})
+    elif not rows:
+        out(nothing_in(config))
     else:
         write_out(table(COLUMNS, [_cells(row) for row in rows], width=width() or None).encode())
         for row in rows:

@@ -116,6 +116,8 @@ def _banner(configured: Configured, gateway: Gateway, where: str) -> None:
     note(f"  servers  {', '.join(gateway.fleet.servers) or 'none; `remuda gateway add` adds one'}")
     for name, why in configured.faults.items():
         note(f"  left out {name}: {why}")
+    seen = [server for server in gateway.fleet.servers.values() if server.tools is not None]
+    note(f"  known    the tools of {len(seen)} of them, {gateway.fleet.tokens_known()} tokens")
     clock = gateway.fleet.clock.turn
     note(f"  clock    turn {clock}; a server leaves after {settings.idle_turns} idle turns")
     note(f"  listing  {settings.listing}; {TOKENS} tokens of own tools")

@@ -30,6 +30,7 @@ async def open_gateway(
     remember(fleet)
     gateway = Gateway(fleet, Chooser(), role=role)
     gateway.listing = ledger.listed
+    gateway.listing(gateway.tokens_listed(), fleet.tokens_known())
     async with ledger.keeping():
         watching = asyncio.create_task(reload(fleet))
         try:

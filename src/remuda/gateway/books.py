@@ -1,7 +1,8 @@
 """What the gateway keeps out of the context, counted as it happens: the clock, the servers, the tokens. Pure.
 
-Held against each other at every turn: what the lists of tools cost with the servers that are listed now, and what they
-would cost if nobody ever left. The sum over the turns is what a conversation pays, for it is sent again with each.
+Held against each other at every turn: what the lists of tools cost with the servers that are listed now, what they
+would cost if nobody ever left, and what a client without a gateway would pay that has all of them from the start. The
+sum over the turns is what a conversation pays, for it is sent again with each.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ class Line(Struct):
     idled: int = 0  # how often it left for idleness
     last_turn: int = 0
     running: bool = False
-    note: str = ""  # what went wrong last
+    note: str = ""  # what went wrong, if it did not run since
 
 
 class Books(Struct):
@@ -36,17 +37,19 @@ class Books(Struct):
     most: int = 0  # at any time
     sent: int = 0  # tokens of lists, summed over the turns
     without: int = 0  # the same if nobody had ever left
+    known: int = 0  # tokens of all servers whose tools are known, started or not
+    direct: int = 0  # summed over the turns, for a client that has all of them and no gateway
 
-    def list(self, tokens: int) -> None:
+    def list(self, tokens: int, known: int = 0) -> None:
         """What the clients see from now on."""
-        self.listed, self.most = tokens, max(self.most, tokens)
+        self.listed, self.most, self.known = tokens, max(self.most, tokens), known
 
     def add(self, event: GatewayEvent) -> None:
         self._pass_turns(event.turn)
         line = self.servers.setdefault(event.server, Line())
         match event:
             case ServerStarted():
-                line.tools, line.tokens, line.running = event.tools, event.tokens, True
+                line.tools, line.tokens, line.running, line.note = event.tools, event.tokens, True, ""
                 line.starts += 1
             case ServerLeft():
                 line.running = False
@@ -66,6 +69,7 @@ class Books(Struct):
         passed = turn - self.turn
         self.sent += passed * (TOKENS + self.listed)
         self.without += passed * (TOKENS + self.ever)
+        self.direct += passed * self.known
         self.turn = turn
 
     @property
@@ -83,15 +87,23 @@ def to_json(books: Books) -> Mapping[str, Any]:
 
 
 def table(books: Books) -> str:
-    """The seed of it all: what is listed now, against everything that was ever started."""
-    rows = [("server", "tools", "tokens", "starts", "calls", "last used", "")]
+    """The seed of it all: what is listed now, against everything that was ever started and all that there is."""
+    rows: list[tuple[str, ...]] = [("server", "tools", "tokens", "starts", "calls", "failed", "last used", "")]
     for name, line in sorted(books.servers.items()):
-        state = "running" if line.running else "idle" if line.idled else "stopped"
-        rows.append(
-            (name, str(line.tools), str(line.tokens), str(line.starts), str(line.calls), str(line.last_turn), state)
-        )
+        figures = (line.tools, line.tokens, line.starts, line.calls, line.failures, line.last_turn or "-")
+        rows.append((name, *map(str, figures), _state(line)))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines += [f"{name}: {line.note}" for name, line in sorted(books.servers.items()) if _state(line) == "failed"]
     lines.append(f"turn {books.turn}: {books.listed} tokens of tools listed, {books.ever} if nobody ever left")
     lines.append(f"saved now {books.saved_percent} %; over all turns {max(0, books.without - books.sent)} tokens")
+    if books.known > books.ever:
+        over_all = max(0, books.direct - books.sent)
+        lines.append(f"every server that is known has {books.known}; against that {over_all} were saved over all turns")
     return "\n".join(lines)
+
+
+def _state(line: Line) -> str:
+    if line.running:
+        return "running"
+    return "failed" if line.note else "idle" if line.idled else "stopped"

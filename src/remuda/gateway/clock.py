@@ -19,7 +19,8 @@ Counting = Literal["calls", "told"]
 
 class Happening(StrEnum):
     INTENT = "intent"  # an intent was resolved, and starts a server where one is meant
-    STARTED = "started"  # and is over, however it ended
+    LOOK = "look"  # a server is started to see whether it has the tool that is called
+    STARTED = "started"  # either is over, however it ended
     CALL = "call"  # a call was routed to a server
     ANSWER = "answer"  # and is over, however it ended
     TURN = "turn"  # whoever knows says that a turn is over
@@ -35,6 +36,7 @@ class Rule(NamedTuple):
 TABLE: Mapping[Counting, Mapping[Happening, Rule]] = {
     "calls": {
         Happening.INTENT: Rule(advances=True, marks=True, flies=1, sweeps=False),
+        Happening.LOOK: Rule(advances=False, marks=True, flies=1, sweeps=False),
         Happening.STARTED: Rule(advances=False, marks=True, flies=-1, sweeps=False),
         Happening.CALL: Rule(advances=True, marks=True, flies=1, sweeps=False),
         Happening.ANSWER: Rule(advances=False, marks=True, flies=-1, sweeps=True),
@@ -42,6 +44,7 @@ TABLE: Mapping[Counting, Mapping[Happening, Rule]] = {
     },
     "told": {
         Happening.INTENT: Rule(advances=False, marks=True, flies=1, sweeps=False),
+        Happening.LOOK: Rule(advances=False, marks=True, flies=1, sweeps=False),
         Happening.STARTED: Rule(advances=False, marks=True, flies=-1, sweeps=False),
         Happening.CALL: Rule(advances=False, marks=True, flies=1, sweeps=False),
         Happening.ANSWER: Rule(advances=False, marks=True, flies=-1, sweeps=False),

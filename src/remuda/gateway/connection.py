@@ -15,6 +15,7 @@ from remuda.gateway.listening import Listening
 from remuda.mcp import Settle, eras
 from remuda.mcp.jsonrpc import (
     EMPTY,
+    INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     Failure,
     Malformed,
@@ -35,7 +36,8 @@ from remuda.version import __version__
 
 log = logging.getLogger("remuda.gateway")
 
-MOST_PAGES, MOST_ITEMS = 1000, 20_000
+MOST_PAGES, MOST_ITEMS, MOST_BYTES = 1000, 20_000, 16 << 20  # of one list
+MOST_QUESTIONS = 64  # of a server that nobody has answered yet
 LONGEST_WAIT = 300.0  # seconds for an answer, where nobody says otherwise
 Open = Callable[[Hear, Lost], Awaitable[Link]]
 
@@ -188,16 +190,20 @@ class Connection:
     async def list_all(self, method: str, key: str) -> list[Raw]:
         """Every item of a list, however many pages it has."""
         found: list[Raw] = []
+        size = 0
         cursor: Raw | None = None
         for _ in range(MOST_PAGES):
             page = _members(self.name, method, await self.ask(method, raw({"cursor": cursor}) if cursor else EMPTY))
-            found += _items(self.name, method, page.get(key, Raw(b"[]")))
+            for item in _items(self.name, method, page.get(key, Raw(b"[]"))):
+                size += len(item)
+                if size > MOST_BYTES or len(found) == MOST_ITEMS:
+                    log.warning("%s: the answers to %s have no end; the rest is left out", self.name, method)
+                    return found
+                found.append(item)
             cursor = page.get("nextCursor")
-            if cursor is None or bytes(cursor) in (b"null", b'""') or len(found) > MOST_ITEMS:
+            if cursor is None or bytes(cursor) in (b"null", b'""'):
                 break
-        if len(found) > MOST_ITEMS:
-            log.warning("%s: %s lists more than %d; the rest is left out", self.name, method, MOST_ITEMS)
-        return found[:MOST_ITEMS]
+        return found
 
     async def end(self) -> None:
         self._ending = True
@@ -220,14 +226,28 @@ class Connection:
             case Notification():
                 self._ears.notified(message)
             case Request():
-                task = asyncio.create_task(self._reply(message))
-                self._asking.add(task)
-                task.add_done_callback(self._asking.discard)
+                self._question(message)
             case Malformed():
-                # Many servers log to stdout. That is no reason to stop listening to them.
-                log.debug("%s: %s", self.name, message.why)
+                self._unreadable(data, message)
             case _:
                 assert_never(message)
+
+    def _question(self, asked: Request) -> None:
+        if len(self._asking) >= MOST_QUESTIONS:
+            why = f"{MOST_QUESTIONS} questions are open; wait for some of the answers"
+            self.link.send(failure(asked.id, RpcError(INTERNAL_ERROR, why).body), None)
+            return
+        task = asyncio.create_task(self._reply(asked))
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    def _unreadable(self, data: bytes, message: Malformed) -> None:
+        """Many servers log to stdout. That is no reason to stop listening to them. But what was meant for somebody who
+        waits is an answer, and no better one will come."""
+        log.debug("%s: %s", self.name, message.why)
+        if isinstance(message.id, int) and b'"jsonrpc"' in data and (waiting := self._waiting.pop(message.id, None)):
+            said = f"the tool server {self.name!r} answered {waiting.method} in a way that cannot be read"
+            self._tell(waiting, ServerFault(f"{said}: {message.why}"))
 
     def _settle(self, answer: Result | Failure) -> None:
         waiting = self._waiting.pop(answer.id, None) if isinstance(answer.id, int) else None

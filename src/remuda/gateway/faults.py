@@ -9,5 +9,9 @@ class ServerFault(RemudaError):
     http_status = 502
 
 
+class Unreachable(ServerFault):
+    """It is elsewhere, and nobody is there."""
+
+
 class NoAnswer(ServerFault):
     """It may still be at it, but nobody waits any longer."""

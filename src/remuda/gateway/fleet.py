@@ -43,7 +43,9 @@ class Fleet:
         self._mark = mark or f"gateway-{secrets.token_hex(6)}"
         self._note = note
         self._leaving: set[asyncio.Task[None]] = set()
+        self._finishing: set[ToolServer] = set()  # that leave when their calls are answered
         self._rules: dict[str, Idle] = {}
+        self._kept: frozenset[str] = frozenset()
         self._reach = Reach(lambda: self.configured, self._mark)
         self._admit(configured)
 
@@ -51,19 +53,23 @@ class Fleet:
     def running(self) -> tuple[str, ...]:
         return tuple(sorted(name for name, server in self.servers.items() if server.running))
 
+    def tokens_known(self) -> int:
+        """What the tools of all servers cost, as far as any were ever seen."""
+        return sum(server.tools.tokens for server in self.servers.values() if server.tools is not None)
+
     # --- use ---
 
-    async def start(self, name: str) -> ToolServer:
-        """On an intent: it runs, and counts as used now."""
+    async def start(self, name: str, why: Happening = Happening.INTENT) -> ToolServer:
+        """It runs, and counts as used now."""
         server = self.servers[name]
-        self._tick(Happening.INTENT, name)
+        self._begin(why, server)
         try:
             await server.ready()
         except RemudaError as error:
             self._note(ServerRefused(self.clock.turn, name, str(error)))
             raise
         finally:
-            self._tick(Happening.STARTED, name)
+            self._end(Happening.STARTED, server)
         return server
 
     def missed(self) -> None:
@@ -74,13 +80,13 @@ class Fleet:
         """To a server, which is started when it does not run. It cannot leave while it is at it."""
         server = self.servers[name]
         began = monotonic()
-        self._tick(Happening.CALL, name)
+        self._begin(Happening.CALL, server)
         answer: Raw | None = None
         try:
             answer = await server.call(method, params)
             return answer
         finally:
-            self._called(name, tool, began, answer)
+            self._called(server, tool, began, answer)
 
     def pass_on(self, name: str, tool: str, params: Raw, settle: Settle) -> GiveUp | None:
         """A call of a tool, without a task that waits for it. Only to a server that runs."""
@@ -93,21 +99,30 @@ class Fleet:
         def settled(answer: Raw | Exception) -> None:
             # The books can wait until it is written, but not until the client has read it.
             came = answer if isinstance(answer, Raw) else None
-            asyncio.get_running_loop().call_soon(self._called, name, tool, began, came)
+            asyncio.get_running_loop().call_soon(self._called, server, tool, began, came)
             settle(answer)
 
         def give_up() -> None:
             if connection.give_up(number):
-                self._called(name, tool, began, None)
+                self._called(server, tool, began, None)
 
         number = connection.begin("tools/call", params, server.settings.call_seconds, settled)
-        self._tick(Happening.CALL, name)  # while the server is at it already
+        self._begin(Happening.CALL, server)  # while the server is at it already
         return give_up
 
-    def _called(self, name: str, tool: str, began: float, answer: Raw | None) -> None:
+    def _called(self, server: ToolServer, tool: str, began: float, answer: Raw | None) -> None:
         ok, size = (not failed(answer), len(answer)) if answer is not None else (False, 0)
-        self._note(ServerCalled(self.clock.turn, name, tool, ok, monotonic() - began, size))
-        self._tick(Happening.ANSWER, name)
+        self._note(ServerCalled(self.clock.turn, server.name, tool, ok, monotonic() - began, size))
+        self._end(Happening.ANSWER, server)
+
+    def _begin(self, happening: Happening, server: ToolServer) -> None:
+        server.began()
+        self._tick(happening, server.name)
+
+    def _end(self, happening: Happening, server: ToolServer) -> None:
+        server.ended()
+        if self.servers.get(server.name) is server:  # and not one that new settings have put in its place
+            self._tick(happening, server.name)
 
     def turn_ended(self) -> None:
         self._tick(Happening.TURN, "")
@@ -115,18 +130,30 @@ class Fleet:
     # --- its members ---
 
     def replace(self, configured: Configured) -> None:
-        """New settings: who is gone or changed leaves, the others are not disturbed."""
+        """New settings: who is gone, or would be started in another way, leaves when its calls are answered. The others
+        are not disturbed."""
         before, self.configured = self.configured, configured
-        for name in list(self.servers):
-            if configured.servers.get(name) != before.servers.get(name):
+        for name, server in list(self.servers.items()):
+            settings = configured.servers.get(name)
+            moved = configured.origins.get(name) != before.origins.get(name)
+            if settings is None or not settings.enabled or moved or not server.settings.starts_like(settings):
                 self._leave(self.servers.pop(name), "reload")
+            else:
+                server.settings = settings
         self._admit(configured)
         self.changed()
+
+    def keep(self, names: frozenset[str]) -> None:
+        """Of these somebody waits to hear, which is a use that no call shows."""
+        if names != self._kept:
+            self._kept = names
+            self._rule()
 
     async def close(self) -> None:
         servers, self.servers = self.servers, {}
         for server in servers.values():
             self._leave(server, "stopped")
+        await asyncio.gather(*(server.leave() for server in self._finishing), return_exceptions=True)
         await asyncio.gather(*self._leaving, return_exceptions=True)
 
     def _admit(self, configured: Configured) -> None:
@@ -142,10 +169,13 @@ class Fleet:
         for name, settings in configured.servers.items():
             if settings.enabled and name not in self.servers:
                 self.servers[name] = ToolServer(name, settings, around)
-        gateway = configured.gateway
+        self._rule()
+
+    def _rule(self) -> None:
+        usual = self.configured.gateway
         self._rules = {
-            name: Idle(server.settings.idle_turns or gateway.idle_turns, gateway.idle_seconds, server.settings.pinned)
-            for name, server in self.servers.items()
+            name: Idle(own.idle_turns or usual.idle_turns, usual.idle_seconds, own.pinned or name in self._kept)
+            for name, own in ((name, server.settings) for name, server in self.servers.items())
         }
 
     def _started(self, server: ToolServer, seconds: float) -> None:
@@ -185,9 +215,14 @@ class Fleet:
             tokens = server.tools.tokens if server.tools else 0
             self._note(ServerLeft(self.clock.turn, server.name, why, idle, tokens))
         self.clock = turns.forget(self.clock, [server.name])
-        task = asyncio.ensure_future(server.leave())
+        task = asyncio.ensure_future(self._finish(server) if why == "reload" else server.leave())
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
+
+    async def _finish(self, server: ToolServer) -> None:
+        self._finishing.add(server)
+        await server.finish()
+        self._finishing.discard(server)
 
 
 async def _nobody_answers(_name: str, _asked: Request) -> Raw:

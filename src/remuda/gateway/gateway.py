@@ -15,6 +15,7 @@ from msgspec import Raw
 from remuda.domain.errors import RemudaError
 from remuda.gateway import metatools, outputs, policy
 from remuda.gateway.choice import Candidate, Choose, Tier
+from remuda.gateway.clock import Happening
 from remuda.gateway.fleet import Fleet
 from remuda.gateway.listing import Listed, shown, within
 from remuda.gateway.metatools import Active
@@ -27,7 +28,7 @@ from remuda.gateway.routes import Routes
 from remuda.gateway.server import ToolServer
 from remuda.gateway.toollist import MOST_LISTED, Tool
 from remuda.mcp import Client, GiveUp, Settle
-from remuda.mcp.eras import Offer, Who
+from remuda.mcp.eras import TOOLS_CHANGED, Offer, Who
 from remuda.mcp.jsonrpc import Notification, Request, RpcError, members, raw, together
 from remuda.version import __version__
 
@@ -37,7 +38,6 @@ log = logging.getLogger("remuda.gateway")
 State = tuple[tuple[str, int], ...]
 
 BARRIER = 1.0  # seconds that a client gets to ask for the list again before it is told that a server runs
-CHANGED = "notifications/tools/list_changed"
 INSTRUCTIONS = (
     "Tools of many servers, started when they are needed. Say what you want to do to resolve_intent; the tools of the "
     "server that it starts are named server__tool and can be called at once."
@@ -47,7 +47,8 @@ INSTRUCTIONS = (
 class Gateway:
     def __init__(self, fleet: Fleet, choose: Choose, *, role: str = "") -> None:
         self.fleet, self.role = fleet, role
-        self.listing: Callable[[int], None] = lambda _tokens: None  # told what the list costs, when it has changed
+        # Told what the list costs when it has changed, and what all that is known would.
+        self.listing: Callable[[int, int], None] = lambda _tokens, _known: None
         self._choose = choose
         self._allowed_by = fleet.configured
         self._allowed = policy.allowed(fleet.configured.gateway, fleet.configured.servers, role)
@@ -183,8 +184,8 @@ class Gateway:
             now = self._state(self._profile(who).mode)
             if self._told.get(who.name, now) != now:
                 self._told[who.name] = now
-                client.notify(CHANGED, raw({}))
-        self.listing(self.tokens_listed())
+                client.notify(TOOLS_CHANGED, raw({}))
+        self.listing(self.tokens_listed(), self.fleet.tokens_known())
 
     async def _barrier(self, who: Who) -> bool:
         """Whether the client has the newest list: what it is told next may then rely on it."""
@@ -233,7 +234,7 @@ class Gateway:
             return self._unknown(call.name)
         server = self.fleet.servers[name]
         if not server.running and (server.tools is None or call.name not in server.tools.tools):
-            await server.ready()  # what is kept of it may be old
+            await self.fleet.start(name, Happening.LOOK)  # what is kept of it may be old
         tool = self._tool(name, call.name)
         if tool is None:
             return self._unknown(call.name, server)

@@ -4,13 +4,14 @@ Redirects are not followed: a token would go along to whoever they lead to.
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
 import h11
 
-from remuda.gateway.faults import ServerFault
+from remuda.gateway.faults import ServerFault, Unreachable
 
 CONNECT_SECONDS = 15.0
 LARGEST_BODY = 64 << 20
@@ -99,8 +100,7 @@ class HttpClient:
             return await self._ask(self._take_free() or await self._connect(), request, body)
         except (OSError, h11.ProtocolError, TimeoutError, ssl.SSLError) as error:
             where = f"{self._parts.scheme}://{host}"
-            said = f"the tool server {self._name!r} at {where} cannot be reached: {str(error) or type(error).__name__}"
-            raise ServerFault(said) from error
+            raise Unreachable(f"the tool server {self._name!r} at {where} cannot be reached: {_why(error)}") from error
 
     def _take_free(self) -> Exchange | None:
         while self._free:
@@ -138,3 +138,9 @@ class HttpClient:
         async with asyncio.timeout(CONNECT_SECONDS):
             reader, writer = await asyncio.open_connection(self._parts.hostname, port, ssl=context)
         return Exchange(reader, writer)
+
+
+def _why(error: Exception) -> str:
+    """In the system's own words, without where in our program it was."""
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number and number > 0 else str(error) or type(error).__name__

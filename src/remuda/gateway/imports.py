@@ -6,24 +6,18 @@ copy it would be to spread it.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from remuda.domain.errors import Invalid
 from remuda.gateway.config import NAME, problems, read
-from remuda.gateway.references import refers
-from remuda.runtime.tool_servers import AuthSettings, ServerSettings, Transport
+from remuda.gateway.foreign import Foreign, Json, LeftOut, Place
+from remuda.runtime.tool_servers import ServerSettings
 
-SECRET = re.compile(r"token|key|secret|passw|credential|auth|cookie|_pat$|dsn|connection.?string", re.IGNORECASE)
-# ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:name}, $NAME: how each of them refers to something.
-_FOREIGN = re.compile(r"\$\{(?:(env|input):)?([A-Za-z_][\w.-]*)(?::-[^}]*)?\}|\$([A-Za-z_]\w*)")
 LARGEST = 64 << 20  # Claude keeps much else in the same file
-
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +61,40 @@ def program_of(path: Path) -> str:
     return "codex" if path.suffix == ".toml" else "vscode" if path.parent.name == ".vscode" else "claude"
 
 
-def import_from(source: Source, root: Path) -> Found:
+def import_all(every: Sequence[Source], place: Place, there: Collection[str], only: Collection[str] = ()) -> Found:
+    """The servers of several programs, each name once. One file that cannot be read is no reason to read no other."""
+    whole = Found()
+    for source in every:
+        try:
+            found = import_from(source, place)
+        except Invalid as error:
+            if len(every) == 1:
+                raise
+            whole.notes.append(f"{error.message}; nothing of it was taken")
+            continue
+        whole.notes += found.notes
+        for name, server in found.servers.items():
+            if only and name not in only:
+                continue
+            if name in whole.servers or name in there:
+                whole.notes.append(f"{name} of {source.path} was left out: there is one of that name already")
+            else:
+                whole.servers[name] = server
+    return whole
+
+
+def import_from(source: Source, place: Place) -> Found:
     found = Found()
-    for name, given in _servers(source, root):
+    for name, given in _servers(source, place.root):
         slug = _slug(name)
         if not NAME.fullmatch(slug):
             found.notes.append(f"{name!r} was left out: it has no name that can be used")
             continue
-        server = _server(slug, given, found)
+        try:
+            server = Foreign(slug, given, source.program, place, found.notes).settings()
+        except LeftOut as why:
+            found.notes.append(f"{slug} was left out: {why}")
+            continue
         if problem := next(problems(slug, server), ""):
             found.notes.append(f"{slug} was left out: {problem}")
         elif slug in found.servers:
@@ -134,66 +154,3 @@ def without_comments(text: str) -> str:
 
 def _slug(name: str) -> str:
     return re.sub(r"_{2,}", "_", re.sub(r"[^a-z0-9_-]+", "-", name.lower())).strip("-_")[:32]
-
-
-def _server(name: str, given: Json, found: Found) -> ServerSettings:
-    url = _text(given, "httpUrl") or _text(given, "url") or _text(given, "serverUrl")
-    command = (_text(given, "command"), *_texts(given.get("args"))) if given.get("command") else ()
-    env = {key: _value(name, key, value, found) for key, value in _strings(given.get("env"))}
-    env |= {key: f"${{env:{key}}}" for key in _texts(given.get("env_vars"))}
-    headers = {key: _value(name, key, value, found) for key, value in _strings(given.get("headers"))}
-    headers |= {key: _value(name, key, value, found) for key, value in _strings(given.get("http_headers"))}
-    headers |= {key: f"${{env:{value}}}" for key, value in _strings(given.get("env_http_headers"))}
-    bearer = _text(given, "bearer_token_env_var")
-    if any(_FOREIGN.search(part) for part in command):
-        found.notes.append(f"{name} names a variable in its command, which is not filled in here: look at it")
-        command = tuple(_FOREIGN.sub(lambda each: each[0].replace("${", "{"), part) for part in command)
-    return ServerSettings(
-        command=command,
-        url="" if command else url,
-        transport=None if command else _transport(given),
-        cwd=_text(given, "cwd"),
-        env=env if command else {},
-        headers={} if command else headers,
-        auth=AuthSettings(type="bearer", token=f"${{env:{bearer}}}") if bearer and not command else None,
-        allow=tuple(_texts(given.get("includeTools") or given.get("enabled_tools"))) or ("*",),
-        deny=tuple(_texts(given.get("excludeTools") or given.get("disabled_tools"))),
-        enabled=given.get("disabled") is not True and given.get("enabled") is not False,
-    )
-
-
-def _transport(given: Json) -> Transport | None:
-    kind = str(given.get("type") or given.get("transport") or "").lower()
-    if "sse" in kind or (not kind and "url" in given and str(given["url"]).rstrip("/").endswith("/sse")):
-        return "sse"
-    return None
-
-
-def _value(server: str, key: str, value: str, found: Found) -> str:
-    """A reference in our own words. What may be a secret is not copied but referred to."""
-    ours = _FOREIGN.sub(lambda each: f"${{env:{_variable(each[2] or each[3])}}}", value)
-    if "${input:" in value:
-        found.notes.append(f"{server} asked for {key}; export it, or write it into the gateway's env_file")
-    if not refers(ours) and SECRET.search(key):
-        scheme = "Bearer " if value.lower().startswith("bearer ") else ""
-        name = _variable(f"{server}_TOKEN".upper() if scheme else key)
-        found.notes.append(f"{server}: the value of {key} was not copied; export {name}, or use the gateway's env_file")
-        return f"{scheme}${{env:{name}}}"
-    return ours
-
-
-def _variable(name: str) -> str:
-    return re.sub(r"\W+", "_", name).upper() if not re.fullmatch(r"\w+", name) else name
-
-
-def _text(given: Json, key: str) -> str:
-    value = given.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _texts(value: object) -> list[str]:
-    return [str(each) for each in value if isinstance(each, str | int | float)] if isinstance(value, list) else []
-
-
-def _strings(value: object) -> list[tuple[str, str]]:
-    return [(str(key), str(each)) for key, each in value.items()] if isinstance(value, dict) else []

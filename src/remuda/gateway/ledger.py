@@ -42,10 +42,10 @@ class Ledger:
         if len(self._waiting) > MOST_WAITING:
             self._settle()
 
-    def listed(self, tokens: int) -> None:
+    def listed(self, tokens: int, known: int) -> None:
         """What the clients see from now on; whatever happened before happened with the old list."""
         self._settle()
-        self.books.list(tokens)
+        self.books.list(tokens, known)
 
     def _settle(self) -> None:
         happened, self._waiting = self._waiting, []

@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import h11
 
-from remuda.gateway.faults import ServerFault
+from remuda.gateway.faults import ServerFault, Unreachable
 from remuda.gateway.http_client import Exchange, HttpClient
 from remuda.gateway.link import Hear, Lost, cancelled
 from remuda.gateway.references import ClientCredentials
@@ -164,6 +164,8 @@ class HttpLink(_Link):
             finally:
                 self._client.give_back(exchange)
         except _BROKEN as error:
+            if isinstance(error, Unreachable) and not self._version:  # there is nobody to be asked in another way
+                self._lost(ServerFault(self._remote.masked(error.message)))
             self._failed(error, number)
             return
         if number is None and b'"notifications/initialized"' in message:

@@ -82,10 +82,12 @@ def told_choice(choice: Choice, names: Sequence[str]) -> str:
     """For everything but a clear winner."""
     match choice.tier:
         case Tier.CLOSE:
-            head = f"Several tool servers could do this. Start the one you mean with {ACTIVATE}:"
+            several = f"Several tool servers could do this. Start the one you mean with {ACTIVATE}:"
+            one = f"This tool server could do it. If it is what you mean, start it with {ACTIVATE}:"
+            head = several if len(choice.offered) > 1 else one
             return "\n".join([head, *map(_line, choice.offered)])
         case Tier.WEAK:
-            head = f"No tool server fits well. The nearest are these; {ACTIVATE} starts one, or say it in other words:"
+            head = f"No tool server fits well. {ACTIVATE} starts what is nearest, or say it in other words:"
             return "\n".join([head, *map(_line, choice.offered)])
         case _:
             more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""

@@ -24,6 +24,8 @@ log = logging.getLogger("remuda.gateway")
 
 T = TypeVar("T")
 
+RELIST_EVERY = 0.2  # seconds between two lists of a server that changes its tools without end
+
 # method -> where its items stand, and which capability a server must have
 LISTS = {
     "prompts/list": ("prompts", "prompts"),
@@ -49,6 +51,8 @@ class Others:
         self._owners: dict[str, set[str]] = {}  # of each resource
         self._watched = Watched()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stale: set[str] = set()  # servers whose tools are others than those that are known
+        self._relisting: set[str] = set()
         self.tools_changed: Callable[[], None] = lambda: None
 
     async def answer(self, client: Client, request: Request) -> Raw:
@@ -170,10 +174,12 @@ class Others:
         server = "" if uri in self._watched else await self._of_its_server(uri, ask)
         if client in self._clients:  # it may have left in the meantime
             self._watched.add(uri, server, client)
+            self._fleet.keep(self._watched.servers())
 
     def _unsubscribe(self, client: Client, uri: str) -> None:
         """Nobody has to wait until the server knows."""
         server = self._fleet.servers.get(self._watched.drop(uri, client))
+        self._fleet.keep(self._watched.servers())
         if server is not None and (connection := server.connection):
             self._go(self._watch_again(connection, [uri], on=False))
 
@@ -225,7 +231,10 @@ class Others:
             case "notifications/progress":
                 self._routes.progress(server, told)
             case "notifications/tools/list_changed":
-                self._go(self._relist(server))
+                self._stale.add(server)
+                if server not in self._relisting:
+                    self._relisting.add(server)
+                    self._go(self._relist_stale(server))
             case "notifications/resources/updated":
                 self._tell(self._watched.told(server, _uri(told.params)), told)
             case "notifications/message":
@@ -248,6 +257,14 @@ class Others:
             await server.call("logging/setLevel", level)
         except (RemudaError, RpcError) as error:
             log.info("%s: its level of logging stays: %s", server.name, error)
+
+    async def _relist_stale(self, name: str) -> None:
+        """However often it tells of changes, it is asked once at a time."""
+        while name in self._stale:
+            self._stale.discard(name)
+            await self._relist(name)
+            await asyncio.sleep(RELIST_EVERY)
+        self._relisting.discard(name)
 
     async def _relist(self, name: str) -> None:
         """Its tools are others now. If they may not be, it is stopped: the next call tells why."""

@@ -6,7 +6,7 @@ may not: `masked` takes what was resolved out of whatever is said afterwards.
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONGEST_SECRET = 64 << 10  # bytes of a file
 SHORTEST_MASKED = 4  # characters; to take out every "1" would make a text unreadable and hide nothing
 MASK = "•••"
+SET_IT = "export {0}, or write NAME=value into the file that env_file under [gateway] names"
 
 
 class MissingSecret(Invalid):
@@ -79,7 +80,7 @@ def resolve(name: str, server: ServerSettings, sources: Sources) -> Resolved:
     found = {each: sources.look_up(*each) for each in references_of(server)}
     missing = [each for each, value in found.items() if value is None]
     if missing:
-        raise MissingSecret(f"the tool server {name!r} needs {' and '.join(_wanted(*each) for each in missing)}")
+        raise MissingSecret(f"the tool server {name!r} needs {_wanted(missing)}")
     known = {each: value for each, value in found.items() if value is not None}
     filled = _Filled(known)
     auth = server.auth
@@ -119,10 +120,16 @@ def _values(server: ServerSettings) -> Iterator[str]:
         yield from (auth.token, auth.username, auth.password, auth.client_id, auth.client_secret, auth.scope)
 
 
-def _wanted(kind: str, what: str) -> str:
-    if kind == "file":
-        return f"the file {what}, which cannot be read"
-    return f"{what}, which is not set: export it, or write it into the gateway's env_file"
+def _wanted(missing: Sequence[tuple[str, str]]) -> str:
+    unset = [what for kind, what in missing if kind != "file"]
+    unread = [what for kind, what in missing if kind == "file"]
+    said: list[str] = []
+    if unread:
+        said.append(f"the file {' and the file '.join(unread)}, which cannot be read")
+    if unset:
+        names = " and ".join(unset)
+        said.append(f"{names}, which {'is' if len(unset) == 1 else 'are'} not set: {SET_IT.format(names)}")
+    return "; and ".join(said)
 
 
 def _read(path: Path) -> str | None:

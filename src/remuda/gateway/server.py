@@ -43,6 +43,8 @@ class ToolServer:
         self._starting: asyncio.Task[Connection] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._since = 0.0
+        self._under_way = 0  # starts and calls that somebody waits for
+        self._quiet = asyncio.Event()
 
     @property
     def running(self) -> bool:
@@ -59,7 +61,13 @@ class ToolServer:
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
             self._starting.add_done_callback(self._started)
-        return await asyncio.shield(self._starting)
+        starting = self._starting
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            if not starting.cancelled() or _given_up():
+                raise
+            raise ServerFault(f"the tool server {self.name!r} was stopped while it started") from None
 
     async def call(self, method: str, params: Raw) -> Raw:
         connection = self._connection
@@ -74,6 +82,21 @@ class ToolServer:
     def _know(self, tools: ToolList) -> None:
         self.edition += self.tools is None or self.tools.told != tools.told
         self.tools = tools
+
+    def began(self) -> None:
+        self._under_way += 1
+
+    def ended(self) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            self._quiet.set()
+
+    async def finish(self) -> None:
+        """End it when nobody waits for it any longer."""
+        while self._under_way:
+            self._quiet.clear()
+            await self._quiet.wait()
+        await self.leave()
 
     async def leave(self) -> None:
         """End it. It comes back with the next call."""
@@ -146,3 +169,9 @@ class ToolServer:
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
         self._around.died(self.name, why)
+
+
+def _given_up() -> bool:
+    """Whether it is us whom somebody has cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

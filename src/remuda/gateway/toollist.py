@@ -7,9 +7,10 @@ import msgspec
 from msgspec import Raw
 
 from remuda.gateway.cleaning import clean
-from remuda.gateway.names import name_all
+from remuda.gateway.names import name_all, shown_name
 from remuda.gateway.tokens import count_tokens
 
+LONGEST = 256 << 10  # bytes of a definition; no model could be given more
 MOST_LISTED = 1000  # tools of one server in a client's list; the others can still be called by name
 
 
@@ -33,13 +34,19 @@ class ToolList(NamedTuple):
 def read_tools(server: str, items: Sequence[Raw]) -> ToolList:
     """What is no definition of a tool is left out. The order is ours, so that a list is the same whenever it is asked
     for: what changes in a prompt before its end is paid for again."""
-    told = [found for item in items if (found := _definition(item)) is not None]
+    told = [found for item in items if len(item) <= LONGEST and (found := _definition(item)) is not None]
     by_name: dict[str, Mapping[str, Any]] = {}
     for each in told:
         by_name.setdefault(each["name"], each)
     named = name_all(server, [each["name"] for each in told])
     tools = {shown: _tool(name, shown, by_name[name]) for shown, name in sorted(named.shown.items())}
-    return ToolList(tools, named.collisions, tuple(told))
+    return ToolList(tools, {**_too_long(server, items), **named.collisions}, tuple(told))
+
+
+def _too_long(server: str, items: Sequence[Raw]) -> dict[str, str]:
+    long = [found["name"] for item in items if len(item) > LONGEST and (found := _definition(item)) is not None]
+    why = f"its definition is longer than the {LONGEST >> 10} KiB that a model could be given"
+    return {shown: f"{shown} is left out: {why}" for shown in (shown_name(server, name) for name in long)}
 
 
 def recall(server: str, definitions: Sequence[Mapping[str, Any]]) -> ToolList:

@@ -24,6 +24,10 @@ class Watched:
     def of(self, client: Client) -> set[str]:
         return {uri for uri, watch in self._watches.items() if client in watch.clients}
 
+    def servers(self) -> frozenset[str]:
+        """Those of which somebody wants to hear."""
+        return frozenset(watch.server for watch in self._watches.values())
+
     def at(self, server: str) -> list[str]:
         return [uri for uri, watch in self._watches.items() if watch.server == server]
 

@@ -33,7 +33,6 @@ from remuda.mcp.jsonrpc import (
 log = logging.getLogger("remuda.mcp")
 
 CANCELLED = "notifications/cancelled"
-LISTEN = "subscriptions/listen"
 MOST_AT_ONCE = 1024  # requests of one client that may be under way
 
 
@@ -48,6 +47,9 @@ class Outlet(Protocol):
 
     def refuse(self, to: Id | None, error: RpcError) -> None:
         """Instead of a result. Without an id for what was no request at all."""
+
+    def behind(self) -> bool:
+        """Whether so much waits for a client which does not read it that it is told no more for now."""
 
     def drop(self, to: Id) -> None:
         """The client no longer wants to know: nothing more is said about it."""
@@ -139,6 +141,8 @@ class Conversation:
     # --- to the client ---
 
     def notify(self, method: str, params: Raw, *, about: Id | None = None) -> None:
+        if method != eras.TOOLS_CHANGED and self._outlet.behind():
+            return  # a server that tells without end would else keep the answers of all others from the client
         if self.who.modern and about is None:
             for subscription, wanted in self._listening.items():
                 if wanted.hears(method, params):

@@ -34,9 +34,11 @@ CACHEABLE = frozenset(
     }
 )
 
+TOOLS_CHANGED = "notifications/tools/list_changed"
+
 # What a client of the newer era hears only when it listens, and how it asks for it.
 LISTENED = {
-    "notifications/tools/list_changed": "toolsListChanged",
+    TOOLS_CHANGED: "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
     "notifications/resources/list_changed": "resourcesListChanged",
 }

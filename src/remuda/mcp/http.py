@@ -52,6 +52,9 @@ class Session:
         if to is not None:
             self.answer(to, failure(to, error.body))
 
+    def behind(self) -> bool:
+        return False  # each stream is bounded by itself
+
     def drop(self, to: Id) -> None:
         if stream := self.open.get(to):
             stream.drop(to)
@@ -148,6 +151,9 @@ class HttpFront:
         session = self._find(name, desk)
         if isinstance(session, Refusal):
             return _refuse(session)
+        if (spoken := request.headers.get(VERSION)) is not None and spoken not in eras.HANDSHAKE:
+            why = f"version {spoken[:20]!r} of the protocol is not spoken here; there are {', '.join(eras.HANDSHAKE)}"
+            return _refuse(Refusal(400, why))
         session.used = monotonic()
         if not isinstance(message, Asked):
             session.conversation.receive(message)

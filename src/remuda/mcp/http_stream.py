@@ -19,7 +19,7 @@ from remuda.mcp.jsonrpc import (
     failure,
 )
 
-MOST_TOLD = 1024  # messages that may wait for a client which does not read its stream
+MOST_TOLD, MOST_BYTES = 1024, 8 << 20  # of messages that may wait for a client which does not read its stream
 PING = 15.0  # seconds without a word, after which a stream shows that it is alive
 
 # The newer era says in the status what went wrong; the older one only in the body.
@@ -38,15 +38,22 @@ class Stream:
 
     def __init__(self) -> None:
         self._waiting: asyncio.Queue[Said | None] = asyncio.Queue(MOST_TOLD)
+        self._bytes = 0
 
     def put(self, said: Said | None) -> None:
         """None is the end, for one that ends without an answer."""
-        if self._waiting.full():
-            self._waiting.get_nowait()
+        size = len(said.message) if said else 0
+        while self._waiting.full() or (self._bytes and self._bytes + size > MOST_BYTES):
+            self._taken(self._waiting.get_nowait())
+        self._bytes += size
         self._waiting.put_nowait(said)
 
     async def get(self) -> Said | None:
-        return await self._waiting.get()
+        return self._taken(await self._waiting.get())
+
+    def _taken(self, said: Said | None) -> Said | None:
+        self._bytes -= len(said.message) if said else 0
+        return said
 
     # --- as the outlet of a conversation that is one request ---
 
@@ -58,6 +65,9 @@ class Stream:
 
     def refuse(self, to: Id | None, error: RpcError) -> None:
         self.put(Said(failure(to, error.body), last=True, status=_STATUS.get(error.code, 200)))
+
+    def behind(self) -> bool:
+        return False  # what is too much is lost here
 
     def drop(self, to: Id) -> None:  # noqa: ARG002
         self.put(Said(b"", last=True, status=202))

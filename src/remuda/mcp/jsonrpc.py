@@ -4,6 +4,7 @@ Whatever is not ours to read stays as the bytes that came (`Raw`): a result that
 read, with all that its sender put there and we know nothing of.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -92,7 +93,8 @@ def decode(data: bytes) -> Message:
     try:
         envelope = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return _malformed(data, error)
+        whole = _without_halves(data)
+        return _malformed(data, error) if whole == data else decode(whole)
     sender = envelope.id
     if envelope.method is not UNSET:
         if sender is UNSET:
@@ -159,12 +161,37 @@ def together(parts: Mapping[str, Raw]) -> Raw:
     return Raw(_encode(parts))
 
 
+# A pair of halves, half of one, or any other escape: only the second is no character.
+_ESCAPE = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.", re.DOTALL)
+_HALF = len(b"\\ud800")
+
+
+def _without_halves(data: bytes) -> bytes:
+    """Who cuts a text in the middle of an emoji sends half a character, and every program in JavaScript writes it down
+    as such. No other one reads it, so it becomes the character that stands for none."""
+    if b"\\u" not in data:
+        return data
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if len(found[0]) == _HALF else found[0], data)
+
+
+# Where senders write the id: ahead of everything that can be long, or after it.
+_NUMBER = rb'"id"\s*:\s*(0|[1-9]\d{0,17}|"[ !#-\[\]-~]{0,100}")\s*'
+_AHEAD = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*' + _NUMBER + rb",")
+_AFTER = re.compile(rb',\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*' + _NUMBER + rb"\}\s*\Z")
+
+
+def _id_in(data: bytes) -> Id | None:
+    """Of what cannot be read as a whole: whoever waits for it should know."""
+    found = _AHEAD.match(data) or _AFTER.search(data, max(0, len(data) - 300))
+    return msgspec.json.decode(found[1], type=int | str) if found else None
+
+
 def _malformed(data: bytes, error: Exception) -> Malformed:
     """Whether it is not JSON, or JSON but no message: their senders are told different things."""
     try:
         parsed = msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Malformed(None, PARSE_ERROR, f"this is not JSON ({error}): {_quote(data)}")
+        return Malformed(_id_in(data), PARSE_ERROR, f"this is not JSON ({error}): {_quote(data)}")
     found = parsed.get("id") if isinstance(parsed, dict) else None
     sender = found if isinstance(found, int | str) and not isinstance(found, bool) else None
     what = "batches are not supported; send one message at a time" if isinstance(parsed, list) else str(error)

@@ -11,16 +11,18 @@ class Outbox:
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write  # one or more whole lines
         self._more: list[bytes] | None = None  # gathered since the first one of this go
+        self.gathered = 0  # bytes of them
 
     def put(self, message: bytes) -> None:
         if self._more is not None:
             self._more.append(message)
+            self.gathered += len(message)
             return
         self._more = []
         asyncio.get_running_loop().call_soon(self.flush)
         self._write(message + b"\n")
 
     def flush(self) -> None:
-        more, self._more = self._more, None
+        more, self._more, self.gathered = self._more, None, 0
         if more:
             self._write(b"\n".join((*more, b"")))

@@ -16,6 +16,7 @@ LONGEST_LINE = 16 << 20
 CHUNK = 1 << 16
 LAST_WORDS = 2.0  # seconds to write what was said last
 LONGEST_BACKLOG = 256 << 20  # bytes that may wait for a client which does not read them
+BEHIND = 4 << 20  # bytes that wait for it, from which on it is only answered
 
 
 class _Input(asyncio.Protocol):
@@ -58,10 +59,15 @@ class _Input(asyncio.Protocol):
 class _Output(asyncio.BaseProtocol):
     def __init__(self) -> None:
         self.transport: asyncio.WriteTransport | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.outbox = Outbox(self._write)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.WriteTransport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the loop's signature
+        if not self.closed.done():
+            self.closed.set_result(None)
 
     def tell(self, message: bytes, about: Id | None) -> None:  # noqa: ARG002 - one pipe for all
         self.outbox.put(message)
@@ -71,6 +77,10 @@ class _Output(asyncio.BaseProtocol):
 
     def refuse(self, to: Id | None, error: RpcError) -> None:
         self.outbox.put(failure(to, error.body))
+
+    def behind(self) -> bool:
+        written = self.transport.get_write_buffer_size() if self.transport else 0
+        return written + self.outbox.gathered > BEHIND
 
     def drop(self, to: Id) -> None:
         """Nothing is owed."""
@@ -86,7 +96,7 @@ class _Output(asyncio.BaseProtocol):
 
 
 async def serve(desk: Desk, *, stop: asyncio.Event | None = None) -> None:
-    """Answer on stdin and stdout until stdin ends, or until told to stop."""
+    """Answer on stdin and stdout until one of them ends, or until told to stop."""
     loop = asyncio.get_running_loop()
     outgoing = _Output()
     # The descriptors are taken for ourselves: a stray `print` goes to stderr and does not break the protocol.
@@ -98,7 +108,7 @@ async def serve(desk: Desk, *, stop: asyncio.Event | None = None) -> None:
         lambda: _Input(conversation, outgoing), os.fdopen(pumped_in.end, "rb", buffering=0)
     )
     stopping = asyncio.ensure_future((stop or asyncio.Event()).wait())
-    either: set[asyncio.Future[Any]] = {incoming.closed, stopping}
+    either: set[asyncio.Future[Any]] = {incoming.closed, outgoing.closed, stopping}
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -51,6 +51,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def kind(self) -> Transport:
         return self.transport or ("http" if self.url else "stdio")
 
+    def starts_like(self, other: "ServerSettings") -> bool:
+        """Whether the two differ at most in what is said of a server that runs already."""
+        return all(getattr(self, key) == getattr(other, key) for key in _TO_START)
+
+
+_TO_START = ("command", "url", "transport", "cwd", "env", "headers", "auth")
+
 
 class RoleTools(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What agents of a role may find and call: "server" or "server/tool", with * and ?."""

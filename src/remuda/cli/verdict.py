@@ -1,18 +1,16 @@
 """Say what is to become of an agent that was stopped by a trigger."""
 
-import time
-
 import click
 import msgspec
 
 from remuda.cli.budget import limit_options, limits_of
-from remuda.cli.call import NotUp, write_out
-from remuda.cli.project import agent_path, project, read, write
+from remuda.cli.call import write_out
+from remuda.cli.look import look
+from remuda.cli.project import agent_path, project, write
 from remuda.cli.say import agent_argument, json_option, out, out_json
 from remuda.cli.words import duration, from_file, text_of
 from remuda.domain.errors import Invalid, Refused
-from remuda.runtime.place import Place
-from remuda.views.agent import Detail, detail, verdict_text
+from remuda.views.agent import Detail, verdict_text
 
 
 @click.command()
@@ -39,7 +37,7 @@ def verdict(agent: str, course: str | None, as_json: bool, **more: str) -> None:
     Without a course: show what is asked about it, and what follows without an answer.
     """
     if course is None:
-        _show(project(), agent, as_json)
+        _show(agent, as_json)
         return
     if more["length"] and course != "continue":
         raise Invalid(f"--for says how long a continue holds; {course} is for good")
@@ -59,22 +57,9 @@ def verdict(agent: str, course: str | None, as_json: bool, **more: str) -> None:
     out_json(answer) if as_json else out(f"{agent} is {answer['agent']['status']}{took}")
 
 
-def _show(place: Place, agent: str, as_json: bool) -> None:
-    shown = _detail(place, agent)
+def _show(agent: str, as_json: bool) -> None:
+    shown = msgspec.json.decode(look(project(), agent_path(agent), {}), type=Detail)
     if shown.sought is None:
-        look = "show" if shown.agent.alive else "body show"
-        raise Refused(f"no verdict on {agent} is awaited; it is {shown.agent.status}: see `remuda {look} {agent}`")
+        page = "show" if shown.agent.alive else "body show"
+        raise Refused(f"no verdict on {agent} is awaited; it is {shown.agent.status}: see `remuda {page} {agent}`")
     write_out(msgspec.json.encode(shown) + b"\n" if as_json else verdict_text(shown).encode())
-
-
-def _detail(place: Place, agent: str) -> Detail:
-    try:
-        return msgspec.json.decode(read(place, agent_path(agent)), type=Detail)
-    except NotUp:
-        pass
-    from remuda.cli.offline import log_file  # the long way round, without a runtime
-    from remuda.domain.draft import find
-
-    with log_file(place) as log:
-        agents = log.state().agents
-        return detail(find(agents, agent), time.time(), agents)

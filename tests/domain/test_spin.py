@@ -3,7 +3,8 @@
 import pytest
 
 from remuda.domain.spin import MEMORY, PLACES, Finding, Level, Limits, Rule, Sign, Trail, follow, judge, sign_of, told
-from remuda.domain.spin_reading import Kind, Step, chants, failed, kind_of, plain, read, shape
+from remuda.domain.spin_reading import Step, chants, failed, plain, read, shape
+from remuda.domain.spin_tools import Kind, kind_of
 
 LIMITS = Limits(nudge=6, fire=12, nudge_rounds=3, fire_rounds=5)
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from remuda.domain.spin_reading import Kind, Reading
+from remuda.domain.spin_reading import Reading
+from remuda.domain.spin_tools import Kind
 
 MEMORY = 40  # steps that are remembered; what was longer ago is new again
 PLACES = 80  # files that are known to have been looked at
@@ -74,6 +75,7 @@ class Print(NamedTuple):
     exact: int
     call: int
     outcome: int
+    gist: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class Trail(NamedTuple):
     since: tuple[Sign, ...] = ()  # the signs since the last fresh change
     prints: tuple[Print, ...] = ()
     places: tuple[int, ...] = ()
+    reach: tuple[tuple[int, int], ...] = ()  # the last line that was asked for, of each of those places
     trees: tuple[str, ...] = ()
     level: Level | None = None  # what has been said of it, until the agent gets on
     last: str = ""
@@ -118,8 +121,9 @@ def follow(trail: Trail, reading: Reading) -> Trail:
         steps=trail.steps + 1,
         points=points,
         since=() if fresh else (*trail.since, sign)[-MEMORY:],
-        prints=(*trail.prints, Print(reading.exact, reading.call, reading.outcome))[-MEMORY:],
+        prints=(*trail.prints, Print(reading.exact, reading.call, reading.outcome, reading.gist))[-MEMORY:],
         places=(*(each for each in trail.places if each not in named), *named)[-PLACES:],
+        reach=_reach(trail, reading),
         trees=trail.trees if _known_tree(trail, reading) else (*trail.trees, reading.tree)[-MEMORY:],
         level=trail.level if points else None,
         last=reading.shown,
@@ -143,14 +147,19 @@ def sign_of(trail: Trail, reading: Reading) -> Sign:
         case Kind.CHANT:
             return Sign.SAID_AGAIN
         case Kind.SAY:
-            said = any(each.exact == reading.exact and each.outcome == reading.outcome for each in trail.prints)
-            return Sign.SAID_AGAIN if said else Sign.NEITHER
+            return Sign.SAID_AGAIN if _exactly_again(trail, reading) else Sign.NEITHER
+        case Kind.NOTE:  # to note that one goes on is not to go on, nor to stand still
+            return Sign.AGAIN if _exactly_again(trail, reading) else Sign.NEITHER
         case _:
             return _sign_of_failure(trail, reading) if reading.failed else _sign_of_success(trail, reading)
 
 
 def _known_tree(trail: Trail, reading: Reading) -> bool:
     return not reading.tree or reading.tree in trail.trees
+
+
+def _exactly_again(trail: Trail, reading: Reading) -> bool:
+    return any(each.exact == reading.exact and each.outcome == reading.outcome for each in trail.prints)
 
 
 def _again(trail: Trail, reading: Reading) -> bool:
@@ -161,10 +170,15 @@ def _shown_before(trail: Trail, reading: Reading) -> bool:
     return any(each.outcome == reading.outcome for each in trail.prints)
 
 
+def _in_other_words(trail: Trail, reading: Reading) -> bool:
+    """Whether it looks for something else in the same way as just before, and fails in the same way."""
+    return bool(reading.gist and trail.prints) and trail.prints[-1].gist == reading.gist
+
+
 def _sign_of_failure(trail: Trail, reading: Reading) -> Sign:
     if _again(trail, reading):
         return Sign.AGAIN
-    same = _shown_before(trail, reading)
+    same = _shown_before(trail, reading) or _in_other_words(trail, reading)
     if reading.tests and not same:
         return Sign.NEWS  # tests that fail in another way than before
     if reading.telling and not same:
@@ -186,7 +200,21 @@ def _sign_of_success(trail: Trail, reading: Reading) -> Sign:
     if look and not reading.untold and _shown_before(trail, reading):
         return Sign.ECHO
     known = look and all(place in trail.places for place in reading.places)
-    return Sign.OLD_GROUND if known else Sign.NEWS
+    return Sign.OLD_GROUND if known and not _onward(trail, reading) else Sign.NEWS
+
+
+def _onward(trail: Trail, reading: Reading) -> bool:
+    """Whether it reads on in a long file, from beyond all that it has asked for so far."""
+    reached = [line for place, line in trail.reach if place in reading.places]
+    return bool(reached) and reading.lines[0] > max(reached)
+
+
+def _reach(trail: Trail, reading: Reading) -> tuple[tuple[int, int], ...]:
+    if not reading.lines[1] or len(reading.places) != 1:
+        return trail.reach
+    (place,) = reading.places
+    last = max([reading.lines[1], *(line for known, line in trail.reach if known == place)])
+    return (*(each for each in trail.reach if each[0] != place), (place, last))[-PLACES:]
 
 
 # --- all of them ---

@@ -6,10 +6,11 @@ may be wrong about a text; it is never asked to be right about one step, only ab
 """
 
 import re
-from collections.abc import Mapping
-from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
+
+from remuda.domain.spin_output import bare, exit_code
+from remuda.domain.spin_tools import Kind, kind_of, reads
 
 LONGEST = 4000  # characters that are looked at: of what is longer, the two ends
 SHOWN = 120  # characters of a step that are kept as evidence
@@ -58,53 +59,13 @@ class Reading(NamedTuple):
     places: tuple[int, ...] = ()
     tree: str = ""
     shown: str = ""
+    lines: tuple[int, int] = (0, 0)  # of a file that were asked for, the first and the last; 0: nobody said
+    gist: int = 0  # of a look that failed in a few words: what they say, whatever was asked for
 
 
-class Kind(StrEnum):
-    LOOK = "look"  # it can only tell something
-    WRITE = "write"  # it means to change files
-    RUN = "run"  # it may do anything
-    WAIT = "wait"  # it waits for something that is under way
-    SAY = "say"  # a message
-    CHANT = "chant"  # a message that says the same thing over and over
-
-
-_TOOLS: Mapping[Kind, frozenset[str]] = {  # their names in small letters, and only letters
-    kind: frozenset(names.split())
-    for kind, names in {
-        Kind.WRITE: """edit create write insert append applypatch strreplace strreplaceeditor searchreplace editfile
-            writefile createfile multiedit notebookedit patch replace replacefile fswritetextfile""",
-        Kind.LOOK: """open goto scroll scrollup scrolldown findfile searchdir searchfile read readfile readmanyfiles
-            view viewfile cat ls list listdir listdirectory grep glob search searchfiles searchfilecontent find
-            websearch webfetch fetch fsreadtextfile lsp todoread""",
-        Kind.WAIT: """wait sleep bashoutput taskoutput agentoutput poll await writestdin commandstatus monitor
-            terminaloutput""",
-    }.items()
-}
-_READS = frozenset(
-    ["open", "read", "readfile", "readmanyfiles", "view", "viewfile", "fsreadtextfile", "webfetch", "fetch", "todoread"]
-)
-_LOOKS = re.compile(
-    r"(open|goto|scroll_\w+|find_file|search_\w+|ls|cat|head|tail|nl|grep|egrep|rg|ag|fd|find|which|whereis|locate|pwd"
-    r"|wc|tree|printenv|env|less|more|file|stat|du|jq|sed -n|awk|type)\b"
-    r"|git (log|show|diff|status|grep|blame|branch|ls-files)\b"
-)
-_WRITES = re.compile(
-    r"(edit|create|insert|append|apply_patch|str_replace\w*|patch|mv|cp|touch)\b"
-    r"|git (checkout|stash|restore|apply|revert|reset|am)\b"
-    r"|\bsed\s+(-\w+\s+)*-i|\bperl\s+-p?i|(?<![-=2&])>>?\s*[\w~./-]+\.\w+|\btee\b"
-)
-_WAITS = re.compile(r"(sleep|wait|watch)\b|\bsleep \d|\bgh run watch\b|--wait\b|\bkubectl (wait|rollout status)\b")
-_BEFORE = re.compile(
-    r"\s*((\S*/)?(ba|z)?sh -l?c ['\"]?|(cd|pushd) [^\s;&|]+\s*(&&|;)\s*"
-    r"|sudo\s+|time\s+|timeout \S+\s+|env\s+|\w+=\S*\s+)*"
-)
-_PROSE = re.compile(r"[A-Z][\w']*[\s,:.]")  # no command begins like a sentence
 _ASIDE = re.compile(  # what is said about a call beside it, in other words each time
     r',?\s*"(description|explanation|justification|reason|timeout\w*)"\s*:\s*("(?:[^"\\]|\\.)*"|\d+)'
 )
-_COMMAND = re.compile(r'"(?:command|cmd|script)"\s*:\s*(?:\[\s*(?:"(?:ba|z)?sh",\s*"-\w+",\s*)?)?"((?:[^"\\]|\\.)*)')
-
 _FAILURE = re.compile(
     r"\berror\b|exception\b|traceback|\bnot found\b|no such file|\bcannot |\bcan't |\bcould not |permission denied"
     r"|\btimed? ?out\b|\bfailed\b|\bfailure\b|\bunable to\b|\bunexpected\b|\bno (matches|results|files)\b|\binvalid\b"
@@ -114,41 +75,65 @@ _FAILURE = re.compile(
 _WELL = re.compile(r"\bexit(ed with)? code:? 0\b|\berror: \(?none\b", re.IGNORECASE)
 _SHORT = 300  # characters: an answer as short as this is about one thing
 _RUNNING = re.compile(
-    r"still (running|waiting|building|in progress)|\b(in progress|in_progress|queued|pending|not ready yet)\b",
+    r"still (running|waiting|building|in progress)|\b(in progress|in_progress|queued|pending|not ready yet)\b"
+    r"|\b(ContainerCreating|PodInitializing|provisioning|deploying)\b|\bprocess running with session\b",
     re.IGNORECASE,
 )
 _TESTS = re.compile(
     r"\b\d+ (failed|passed|failing|passing|tests?|errors)\b|\bTests run: \d|\(failures=\d|\bRan \d+ tests?\b",
     re.IGNORECASE,
 )
+_SPANS = tuple(  # which lines of a file are to be shown: the first and, where it is said, the last
+    re.compile(each)
+    for each in (
+        r'"(?:view_range|line_range)"\s*:\s*\[\s*(\d{1,9})\s*,\s*(\d{1,9})?',
+        r"--view_range\s+(\d{1,9})\s+(\d{1,9})?",
+        r"\bsed\s+-n\s+\W{0,2}(\d{1,9}),\s*(\d{1,9})p",
+        r'"(?:start_?[lL]ine\w*)"\s*:\s*(\d{1,9})(?:.{0,80}?"(?:end_?[lL]ine\w*)"\s*:\s*(\d{1,9}))?',
+        r'"offset"\s*:\s*(\d{1,9})()',
+    )
+)
+_WORDS = re.compile(r"[^\s\"'`,:{}\[\]()]{4,}")
 _PLACE = re.compile(r"[\w.~-]*/[\w./-]+|[\w-]+\.[A-Za-z]\w{0,7}\b")
 
 
 def read(step: Step) -> Reading:
     if not step.tool:
         return _read_message(step)
+    code = exit_code(step.result)
+    step = step._replace(result=bare(step.result), ok=step.ok and not code)
     kind = kind_of(step.tool, step.arguments)
     if under_way(kind, step.result):
         kind = Kind.WAIT
-    outcome = plain(step.result) if kind is Kind.RUN else shape(step.result)
-    wrong = not step.ok or failed(kind, step.result)
+    wrong = not step.ok or (code is None and failed(kind, step.result))
     called = _ASIDE.sub("", step.arguments)
+    outcome = plain(step.result) if kind is Kind.RUN else shape(step.result)
+    short = len(step.result) <= _SHORT
     silent = not step.result.strip()
-    reads = _letters(step.tool) in _READS
+    shows = reads(step.tool)
     return Reading(
         kind=kind,
         exact=_mark(f"{step.tool} {plain(called)} {step.digest}"),
         call=_mark(f"{step.tool} {shape(called)}"),
         outcome=_mark(f"{step.ok} {outcome}"),
+        gist=_mark(shape(_without_echo(step.result, called))) if wrong and kind is Kind.LOOK and short else 0,
         failed=wrong,
         telling=wrong and kind is not Kind.WRITE and len(step.result) > TELLING,
         tests=bool(_TESTS.search(step.result)),
-        empty=silent and not reads,
-        untold=silent and reads,
+        empty=silent and not shows,
+        untold=silent and shows,
         places=tuple(sorted(_mark(place) for place in places(step.arguments))),
+        lines=lines_of(step.arguments),
         tree=step.tree,
         shown=_shown(f"{step.tool}: {step.arguments}"),
     )
+
+
+def _without_echo(result: str, arguments: str) -> str:
+    """What a short failure says, without the words of the call that it gives back: it is the same for other words."""
+    for word in sorted(set(_WORDS.findall(arguments[:LONGEST])), key=len, reverse=True):
+        result = result.replace(word, "<it>")
+    return result
 
 
 def _read_message(step: Step) -> Reading:
@@ -190,33 +175,6 @@ def shape(text: str) -> str:
     return _NUMBER.sub("#", plain(text))
 
 
-def kind_of(tool: str, arguments: str) -> Kind:
-    name = _letters(tool)
-    for kind, names in _TOOLS.items():
-        if name in names and not arguments.startswith(tool):  # else it is the first word of a command
-            return kind
-    command = command_of(arguments)
-    if _PROSE.match(command):
-        return Kind.RUN
-    if _WRITES.search(command) and (_WRITES.match(command) or not _LOOKS.match(command) or ">" in command):
-        return Kind.WRITE
-    if _WAITS.match(command):
-        return Kind.WAIT
-    return Kind.LOOK if _LOOKS.match(command) else Kind.RUN
-
-
-def _letters(tool: str) -> str:
-    return re.sub(r"[^a-z]", "", tool.rsplit("__", 1)[-1].lower())
-
-
-def command_of(arguments: str) -> str:
-    """The shell command in a tool's arguments, without what only prepares it."""
-    found = _COMMAND.search(arguments)
-    command = found[1].replace('\\"', '"').replace("\\n", "\n") if found else arguments
-    before = _BEFORE.match(command)
-    return command[before.end() :] if before else command
-
-
 def failed(kind: Kind, result: str) -> bool:
     """Whether a step came to nothing although its tool called it a success."""
     told = result.strip()
@@ -231,9 +189,22 @@ def failed(kind: Kind, result: str) -> bool:
 
 def under_way(kind: Kind, result: str) -> bool:
     """Whether it waits for something that goes on: to ask again is then the right thing to do."""
-    return kind is Kind.WAIT or (len(result) <= _SHORT and bool(_RUNNING.search(result)))
+    return (
+        kind is Kind.WAIT
+        or "no new output after" in result
+        or (len(result) <= _SHORT and bool(_RUNNING.search(result)))
+    )
 
 
 def places(arguments: str) -> frozenset[str]:
     """The files and folders that a call names."""
     return frozenset(_PLACE.findall(arguments[:_SHORT]))
+
+
+def lines_of(arguments: str) -> tuple[int, int]:
+    for span in _SPANS:
+        found = span.search(arguments[:LONGEST])
+        if found:
+            first = int(found[1])
+            return first, max(first, int(found[2] or 0))
+    return 0, 0

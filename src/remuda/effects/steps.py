@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from remuda.domain.commands import Report, ReportToolCall
-from remuda.domain.spin_reading import LONGEST, Kind, Step, kind_of, read
+from remuda.domain.spin_reading import LONGEST, Step, read
+from remuda.domain.spin_tools import Kind, kind_of
 from remuda.domain.trigger_commands import ReportSaidAgain
 from remuda.git.fingerprint import fingerprint
 

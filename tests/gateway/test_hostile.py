@@ -100,7 +100,7 @@ def test_a_list_without_end_is_cut_and_a_tool_that_no_model_could_be_given_is_ba
         long = child({"tools": ["echo", "x" * 1000], "description": "long"})
         endless = child({"endless": True, "tools": ["echo"]})
         async with table(tmp_path, {"long": long, "endless": endless}) as (_, player):
-            assert "is left out: its definition is longer than" in await player.say("activate", server="long")
+            assert ": its definition is longer than" in await player.say("activate", server="long")
             assert await player.say("long__echo", text="fine") == "fine"
             await player.say("activate", server="endless")
             assert await player.say("endless__echo", text="fine") == "fine"

@@ -21,6 +21,7 @@ from mcp_types import ListRootsResult
 from gateway.kit import run, until
 from gateway.serve_kit import START, environment, over_stdio, say, write_settings
 from gateway.test_lifecycle import gone
+from remuda.gateway.approvals import Approvals
 
 ERAS = ["legacy", "2026-07-28"]
 
@@ -209,6 +210,30 @@ def test_new_settings_are_taken_over_while_it_runs_and_bad_ones_are_not(tmp_path
             assert int(await say(client, "two__pid")) != changed
             (tmp_path / "gateway.toml").write_text("[gateway]\nno_such_key = 1\n")
             assert int(await say(client, "one__pid")) == kept
+
+    run(story())
+
+
+def test_what_is_approved_while_it_runs_can_be_called_at_once(tmp_path: Path) -> None:
+    write_settings(tmp_path, {"one": {"tools": ["echo"]}})
+
+    async def story() -> None:
+        async with over_stdio(tmp_path) as client:
+            await say(client, "activate", server="one")
+        write_settings(tmp_path, {"one": {"tools": ["echo", "pid"], "description": "really does"}})
+        async with over_stdio(tmp_path) as client:
+            told = await say(client, "activate", server="one")
+            assert "It has no tools that you can call." in told
+            assert "Not usable: one__echo, one__pid: not as it was approved; a person has to look at it" in told
+            (state,) = (tmp_path / "state" / "remuda" / "gateway").iterdir()
+            assert await say(client, "one__pid") == (
+                "one__pid cannot be called: not as it was approved; a person has to look at it and say "
+                "`remuda gateway approve one`"
+            )
+            Approvals(state).approve("one")
+            while "approve" in await say(client, "one__echo", text="fine"):
+                pass
+            assert await say(client, "one__echo", text="fine") == "fine"
 
     run(story())
 

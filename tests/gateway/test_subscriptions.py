@@ -1,14 +1,20 @@
 """Resources that are watched: a change is told to whoever wants to hear of it, and to nobody else."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from mcp.shared.subscriptions import ResourceUpdated
+from msgspec import Raw
 
 from gateway.kit import Player, Told, child, run, table, until
 from gateway.serve_kit import over_stdio, say, write_settings
+from gateway.test_backends import judge
+from remuda.gateway.listening import Listening
 from remuda.gateway.watched import Watched
+from remuda.gateway.writing import add_servers
 from remuda.mcp.eras import RESOURCE_UPDATED
+from remuda.mcp.jsonrpc import METHOD_NOT_FOUND, RpcError
 
 ONE = {"uri": "mem://one"}
 
@@ -116,5 +122,48 @@ def test_a_client_of_the_newer_era_listens_to_a_server_of_the_older_one(tmp_path
                 assert await anext(aiter(listening)) == ResourceUpdated(uri="mem://one")
             while await say(client, "one__watched"):
                 pass
+
+    run(story())
+
+
+def test_a_client_of_the_newer_era_listens_to_a_server_of_the_newer_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with judge("modern") as settings:
+            add_servers(tmp_path / "gateway.toml", {"judge": settings})
+            async with over_stdio(tmp_path, "2026-07-28") as client:
+                await say(client, "activate", server="judge")
+                async with client.listen(resource_subscriptions=["judge://motto"]) as listening:
+                    await say(client, "judge__touch")
+                    assert await anext(aiter(listening)) == ResourceUpdated(uri="judge://motto")
+
+    run(story())
+
+
+def test_a_watch_begins_when_the_server_has_said_so_and_not_before() -> None:
+    asked: list[Raw] = []
+
+    async def silent(_method: str, params: Raw, _seconds: float) -> Raw:
+        asked.append(params)
+        return await asyncio.Future()
+
+    async def story() -> None:
+        listening = Listening("one", silent, {})
+        watching = asyncio.create_task(listening.watch("mem://one", on=True))
+        await until(lambda: bool(asked))
+        assert not watching.done()
+        listening.acknowledged()
+        await watching
+        listening.stop()
+
+    run(story())
+
+
+def test_a_server_that_refuses_to_tell_is_not_watched() -> None:
+    async def refusing(_method: str, _params: Raw, _seconds: float) -> Raw:
+        raise RpcError(METHOD_NOT_FOUND, "there is no such thing")
+
+    async def story() -> None:
+        with pytest.raises(RpcError, match="no such thing"):
+            await Listening("one", refusing, {}).watch("mem://one", on=True)
 
     run(story())

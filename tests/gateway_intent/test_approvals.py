@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remuda.domain.errors import Refused
-from remuda.gateway.approvals import Approvals, compare, digests
+from remuda.gateway.approvals import Approvals, compare, digests, shown_change
 from remuda.gateway.toollist import ToolList, recall
 
 KEEPER = Path(__file__).parent / "keep_forever.py"
@@ -55,6 +55,28 @@ def test_what_is_not_as_it_was_approved_is_barred_until_a_person_approves_it(
         assert list(found.barred) == [f"one__{name}" for name in barred]
     approvals.approve("one")
     assert approvals.check("one", listed(*now)) == listed(*now)
+
+
+def test_that_something_was_approved_is_news_once(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path)
+    approvals.check("one", listed(tool("a")))
+    assert not approvals.newer("one")
+    approvals.check("one", listed(tool("a", "other")))
+    assert not approvals.newer("one")
+    Approvals(tmp_path).approve("one")  # in another process
+    assert approvals.newer("one")
+    assert not approvals.check("one", listed(tool("a", "other"))).barred
+    assert not approvals.newer("one")
+    approvals.check("one", listed(tool("b")), any_tools=True)
+    assert not approvals.newer("one")
+
+
+def test_what_a_person_is_shown_hides_no_character() -> None:
+    was, now = tool("a"), tool("a", "read\u200b this\x1b[2J")
+    assert next(iter(shown_change(now, was))) == '"a" (changed)'
+    assert '  + description: "read\\u200b this\\u001b[2J"' in shown_change(now, was)
+    assert list(shown_change(was, was)) == ['"a" (changed)']
+    assert next(iter(shown_change(tool("\x1b[31m"), None))) == '"\\u001b[31m" (new)'
 
 
 def test_whoever_asks_for_a_barred_tool_is_told_what_to_do(tmp_path: Path) -> None:

@@ -138,7 +138,10 @@ def test_changed_tools_are_shown_approved_and_taken(remuda: Remuda) -> None:
     assert remuda("probe", "--json").json["servers"][0]["tools"] == ["echo"]
     assert "approve" in remuda("probe").out
     assert "changed" in remuda("list").out
-    assert [tool["name"] for tool in remuda("approve", "one", "--show").json["tools"]] == ["pid"]
+    assert [tool["name"] for tool in remuda("approve", "one", "--show", "--json").json["tools"]] == ["pid"]
+    shown = remuda("approve", "one", "--show").out
+    assert '"pid" (new)\n  + description: "does pid"\n' in shown
+    assert "`remuda gateway approve one` takes them" in shown
     assert remuda("probe", "--json").json["servers"][0]["tools"] == ["echo"]
     assert "new: pid" in remuda("approve", "one").out
     assert remuda("probe", "--json").json["servers"][0]["tools"] == ["echo", "pid"]

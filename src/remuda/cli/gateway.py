@@ -11,7 +11,7 @@ from remuda.cli.call import width, write_out
 from remuda.cli.late import Late
 from remuda.cli.say import json_option, note, out, out_json
 from remuda.domain.errors import Invalid, Refused
-from remuda.gateway.approvals import Approvals, Kept
+from remuda.gateway.approvals import Approvals, Kept, shown_change
 from remuda.gateway.config import Configured, find_config, load_config, users_config
 from remuda.gateway.foreign import SECRET, Place
 from remuda.gateway.imports import PROGRAMS, Source, import_all, program_of, sources
@@ -158,7 +158,7 @@ def _kept(config: Configured, name: str) -> tuple[Kept | None, str]:
     approvals = Approvals(config.state)
     try:
         if approvals.offered(name) is not None:
-            return approvals.kept(name), "changed: see `remuda gateway approve`"
+            return approvals.kept(name), f"changed: see `remuda gateway approve {name} --show`"
         kept = approvals.kept(name)
     except Refused as error:
         return None, error.message
@@ -251,7 +251,12 @@ def approve(name: str, show: bool, given: Path | None, as_json: bool) -> None:
         before = approvals.kept(name)
         old = {str(tool.get("name")): tool for tool in before.tools} if before else {}
         changed = [tool for tool in offered.tools if old.get(str(tool.get("name"))) != tool]
-        out_json({"server": name, "tools": changed, "were": [old.get(str(tool.get("name"))) for tool in changed]})
+        were = [old.get(str(tool.get("name"))) for tool in changed]
+        if as_json:
+            out_json({"server": name, "tools": changed, "were": were})
+        else:
+            out("\n".join(line for each in zip(changed, were, strict=True) for line in shown_change(*each)))
+            out(f"`remuda gateway approve {name}` takes them as they are here")
         return
     difference = approvals.approve(name)
     if as_json:

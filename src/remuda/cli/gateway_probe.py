@@ -12,11 +12,13 @@ from remuda.cli.call import width, write_out
 from remuda.cli.gateway import config_option, configured, known, nothing_in
 from remuda.cli.say import json_option, out, out_json
 from remuda.domain.errors import Invalid, RemudaError
+from remuda.gateway.approvals import Approvals
 from remuda.gateway.assembly import remember
 from remuda.gateway.config import Configured
 from remuda.gateway.events import GatewayEvent
 from remuda.gateway.fleet import Fleet
 from remuda.gateway.reach import own_mark
+from remuda.gateway.toollist import in_words
 from remuda.views.table import Column, table
 
 COLUMNS = (
@@ -54,7 +56,7 @@ def probe(names: Sequence[str], given: Path | None, as_json: bool) -> int:
 async def _probe(config: Configured, names: Sequence[str]) -> list[dict[str, Any]]:
     """One after the other: beside each other they would be measured in each other's way."""
     fleet = Fleet(config, mark=own_mark(), note=_nobody_listens)
-    remember(fleet)
+    remember(fleet, Approvals(config.state))
     try:
         return [await _look(fleet, name) for name in names]
     finally:
@@ -77,14 +79,14 @@ async def _look(fleet: Fleet, name: str) -> dict[str, Any]:
     await server.leave()
     if server.tools is not None:
         row["tools"], row["tokens"] = [tool.name for tool in server.tools.tools.values()], server.tools.tokens
-        row["barred"] = list(server.tools.barred.values())
+        row["barred"] = in_words(server.tools.barred)
     return row
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
     if row["error"]:
         return [row["name"], "", "", "", row["error"].partition("\n")[0]]
-    result = "; ".join((", ".join(row["tools"]), *row["barred"]))
+    result = "; ".join((", ".join(row["tools"]) or "no tools", *row["barred"]))
     return [row["name"], f"{row['seconds']:.2f}", str(len(row["tools"])), str(row["tokens"]), result]
 
 

@@ -7,10 +7,11 @@ no harm: some servers tell their tools by what the client can do, and the next c
 """
 
 import hashlib
+import json
 import logging
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,14 +70,19 @@ def compare(before: Mapping[str, str], now: Mapping[str, str]) -> Difference:
     )
 
 
+def shown_change(tool: Mapping[str, Any], was: Mapping[str, Any] | None) -> Iterator[str]:
+    """For a person who decides: what is new of a tool, with every character that is not plain spelled out."""
+    yield f"{json.dumps(tool.get('name'))} ({'new' if was is None else 'changed'})"
+    for key in DEFINES[1:]:
+        for sign, side in (("-", was or {}), ("+", tool)):
+            if key in side and (was or {}).get(key) != tool.get(key):
+                yield f"  {sign} {key}: {json.dumps(side[key])}"
+
+
 def without(tools: ToolList, barred: Collection[str], server: str) -> ToolList:
     """As if they were not there; but whoever asks for one is told why."""
-    why = {
-        tool.shown: f"{tool.shown} is not as it was approved; it stays shut until a person has looked at it and said "
-        f"`remuda gateway approve {server}`"
-        for tool in tools.tools.values()
-        if tool.name in barred
-    }
+    said = f"not as it was approved; a person has to look at it and say `remuda gateway approve {server}`"
+    why = {tool.shown: said for tool in tools.tools.values() if tool.name in barred}
     rest = {shown: tool for shown, tool in tools.tools.items() if shown not in why}
     return tools._replace(tools=rest, barred={**tools.barred, **why})
 
@@ -86,6 +92,7 @@ class Approvals:
 
     def __init__(self, state: Path) -> None:
         self._folder = state / "tools"
+        self._compared: dict[str, tuple[int, int]] = {}  # with which file the tools of a server were last compared
 
     def kept(self, server: str) -> Kept | None:
         return self._read(f"{server}.json")
@@ -96,9 +103,11 @@ class Approvals:
     def check(self, server: str, tools: ToolList, *, any_tools: bool = False) -> ToolList:
         """The tools, without those that are not as they were approved. The first that are ever seen are kept."""
         now = Kept(tuple(dict(each) for each in tools.told), digests(tools.told), tools.tokens, time.time())
+        self._compared[server] = self._stamp(server)
         before = self.kept(server)
         if before is None or any_tools:
             self._write(f"{server}.json", now)
+            self._compared[server] = self._stamp(server)
             return tools
         difference = compare(before.digests, now.digests)
         barred = frozenset(difference.changed + difference.added)
@@ -107,6 +116,17 @@ class Approvals:
         self._write(f"{server}.offered.json", now)
         log.warning("%s: tools that nobody approved are kept back (%s)", server, difference.in_words())
         return without(tools, barred, server)
+
+    def newer(self, server: str) -> bool:
+        """Whether something was approved since its tools were last compared."""
+        return self._compared.get(server) != self._stamp(server)
+
+    def _stamp(self, server: str) -> tuple[int, int]:
+        try:
+            found = (self._folder / f"{server}.json").stat()
+        except OSError:
+            return (0, 0)
+        return (found.st_mtime_ns, found.st_size)
 
     def approve(self, server: str) -> Difference:
         offered = self.offered(server)

@@ -27,24 +27,25 @@ async def open_gateway(
 ) -> AsyncIterator[Gateway]:
     ledger = Ledger(configured.state, name)
     fleet = Fleet(configured, counting=counting, mark=mark, note=ledger.note)
-    remember(fleet)
+    approvals = Approvals(configured.state)
+    remember(fleet, approvals)
     gateway = Gateway(fleet, Chooser(), role=role)
     gateway.listing = ledger.listed
     gateway.listing(gateway.tokens_listed(), fleet.tokens_known())
     async with ledger.keeping():
-        watching = asyncio.create_task(reload(fleet))
+        watching = [asyncio.create_task(each(fleet, approvals)) for each in (reload, review)]
         try:
             yield gateway
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
             await gateway.close()
 
 
-def remember(fleet: Fleet) -> None:
+def remember(fleet: Fleet, approvals: Approvals) -> None:
     """Have the tools of every start compared with those that were approved. Those are known before the first start, so
     that an intent can find them and a call start their server."""
-    approvals = Approvals(fleet.configured.state)
 
     def check(name: str, tools: ToolList) -> ToolList:
         return approvals.check(name, tools, any_tools=fleet.configured.servers[name].any_tools)
@@ -58,7 +59,7 @@ def remember(fleet: Fleet) -> None:
             log.warning("%s", error)
 
 
-async def reload(fleet: Fleet) -> None:
+async def reload(fleet: Fleet, approvals: Approvals) -> None:
     """Take new settings over when their files changed and are left alone since: who writes a file empties it first,
     and a gateway without servers is a gateway all the same. What cannot be read is told, and the old ones stay."""
     taken = before = await asyncio.to_thread(_stamps, fleet.configured)
@@ -71,10 +72,25 @@ async def reload(fleet: Fleet) -> None:
         taken = now
         try:
             fleet.replace(await asyncio.to_thread(load_config, fleet.configured.path))
-            remember(fleet)
+            remember(fleet, approvals)
             log.info("the settings have changed: %d tool servers are known", len(fleet.servers))
         except RemudaError as error:
             log.warning("the settings have changed and cannot be used; the old ones stay: %s", error)
+
+
+async def review(fleet: Fleet, approvals: Approvals) -> None:
+    """What a person approves while the gateway runs can be used at once, and not when its server is next started."""
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        kept_back = [name for name, server in fleet.servers.items() if server.tools and server.tools.barred]
+        newer = await asyncio.to_thread(lambda names: [name for name in names if approvals.newer(name)], kept_back)
+        for server in [fleet.servers[name] for name in newer if name in fleet.servers]:
+            try:
+                server.review()
+            except RemudaError as error:
+                log.warning("%s", error)
+        if newer:
+            fleet.changed()
 
 
 def _stamps(configured: Configured) -> dict[Path, tuple[int, int]]:

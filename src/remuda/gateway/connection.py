@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from remuda.gateway.faults import NoAnswer, ServerFault
 from remuda.gateway.link import Hear, Link, Lost
-from remuda.gateway.listening import Listening
+from remuda.gateway.listening import ACKNOWLEDGED, Listening
 from remuda.mcp import Settle, eras
 from remuda.mcp.jsonrpc import (
     EMPTY,
@@ -125,7 +125,7 @@ class Connection:
     async def watch(self, uri: str, *, on: bool) -> None:
         """Have it tell when a resource changes, or no longer."""
         if self._listening is not None:
-            self._listening.watch(uri, on=on)
+            await self._listening.watch(uri, on=on)
         else:
             await self.ask("resources/subscribe" if on else "resources/unsubscribe", raw({"uri": uri}))
 
@@ -224,6 +224,8 @@ class Connection:
             case Failure():
                 self._settle(message)
             case Notification():
+                if message.method == ACKNOWLEDGED and self._listening is not None:
+                    self._listening.acknowledged()
                 self._ears.notified(message)
             case Request():
                 self._question(message)

@@ -14,6 +14,8 @@ from remuda.mcp.jsonrpc import INTERNAL_ERROR, RpcError, raw
 
 log = logging.getLogger("remuda.gateway")
 
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+WITHIN = 5.0  # seconds in which a server says that it has begun to tell
 AGAIN = 2.0  # seconds after a stream has ended until the next is asked for
 
 Ask = Callable[[str, Raw, float], Awaitable[Raw]]
@@ -27,11 +29,26 @@ class Listening:
         self._wanted: dict[str, Any] = {key: True for key in LISTENED.values() if _tells(capabilities, key)}
         self._uris: set[str] = set()
         self._task: asyncio.Task[None] | None = None
+        self._settled = asyncio.Event()  # it tells, or has said why it does not
+        self._refusal: RpcError | None = None
         self._begin()
 
-    def watch(self, uri: str, *, on: bool) -> None:
+    async def watch(self, uri: str, *, on: bool) -> None:
+        """Done when the server has said that it will tell: a change that comes right afterwards is not missed."""
         (self._uris.add if on else self._uris.discard)(uri)
         self._begin()
+        if not on:
+            return
+        try:
+            async with asyncio.timeout(WITHIN):
+                await self._settled.wait()
+        except TimeoutError:
+            log.info("%s does not say whether it tells of changes of %s", self._name, uri[:200])
+        if self._refusal is not None:
+            raise self._refusal
+
+    def acknowledged(self) -> None:
+        self._settled.set()
 
     def stop(self) -> None:
         if self._task is not None:
@@ -39,6 +56,7 @@ class Listening:
 
     def _begin(self) -> None:
         self.stop()
+        self._settled.clear()
         wanted = {**self._wanted, **({"resourceSubscriptions": sorted(self._uris)} if self._uris else {})}
         self._task = asyncio.create_task(self._listen(raw({"notifications": wanted}))) if wanted else None
 
@@ -51,6 +69,8 @@ class Listening:
             except RpcError as error:
                 log.info("%s does not tell of changes: %s", self._name, error.message)
                 if error.code != INTERNAL_ERROR:  # which a stream has that broke, and may not break again
+                    self._refusal = error
+                    self._settled.set()
                     return
             await asyncio.sleep(AGAIN)
 

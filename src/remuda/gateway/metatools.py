@@ -10,7 +10,7 @@ import msgspec
 
 from remuda.gateway.choice import Choice, Offered, Tier
 from remuda.gateway.tokens import count_tokens
-from remuda.gateway.toollist import ToolList
+from remuda.gateway.toollist import ToolList, in_words
 
 RESOLVE, ACTIVATE, CALL = "resolve_intent", "activate", "call_tool"
 LONGEST_INTENT = 2000  # characters that are looked at
@@ -69,12 +69,14 @@ def told_active(active: Active) -> str:
     said = [f"The tool server {active.server!r} is running."]
     if active.steering:
         said.append(active.steering)
-    if active.listed:
+    if not active.tools.tools:
+        said.append("It has no tools that you can call.")
+    elif active.listed:
         said.append("Its tools are in your list now: " + ", ".join(active.tools.tools) + ".")
     else:
         said.append(f"Call its tools with {CALL}, by the names given here:")
         said += [_schema(tool.definition) for tool in active.tools.tools.values()]
-    said += [f"Not usable: {why}." for why in active.tools.barred.values()]
+    said += [f"Not usable: {why}." for why in in_words(active.tools.barred)]
     return "\n\n".join(said)
 
 

@@ -12,7 +12,7 @@ from remuda.domain.errors import RemudaError
 from remuda.gateway.breaker import Breaker
 from remuda.gateway.connection import Connection, Ears, Open
 from remuda.gateway.faults import ServerFault
-from remuda.gateway.toollist import ToolList, read_tools
+from remuda.gateway.toollist import ToolList, read_tools, recall
 from remuda.mcp.jsonrpc import Notification, Request, RpcError
 from remuda.mcp.routing import marked
 from remuda.runtime.tool_servers import ServerSettings
@@ -79,8 +79,13 @@ class ToolServer:
         """Ask for its tools again."""
         self._know(await self._list(await self.ready()))
 
+    def review(self) -> None:
+        """Something was approved: compare what it last told once more."""
+        if self.tools is not None:
+            self._know(self._around.check(self.name, recall(self.name, self.tools.told)))
+
     def _know(self, tools: ToolList) -> None:
-        self.edition += self.tools is None or self.tools.told != tools.told
+        self.edition += self.tools is None or self.tools.tools != tools.tools
         self.tools = tools
 
     def began(self) -> None:

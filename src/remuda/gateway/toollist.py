@@ -11,6 +11,7 @@ from remuda.gateway.names import name_all, shown_name
 from remuda.gateway.tokens import count_tokens
 
 LONGEST = 256 << 10  # bytes of a definition; no model could be given more
+MOST_NAMED = 20  # tools in one sentence
 MOST_LISTED = 1000  # tools of one server in a client's list; the others can still be called by name
 
 
@@ -46,7 +47,19 @@ def read_tools(server: str, items: Sequence[Raw]) -> ToolList:
 def _too_long(server: str, items: Sequence[Raw]) -> dict[str, str]:
     long = [found["name"] for item in items if len(item) > LONGEST and (found := _definition(item)) is not None]
     why = f"its definition is longer than the {LONGEST >> 10} KiB that a model could be given"
-    return {shown: f"{shown} is left out: {why}" for shown in (shown_name(server, name) for name in long)}
+    return {shown_name(server, name): why for name in long}
+
+
+def in_words(barred: Mapping[str, str]) -> list[str]:
+    """Each reason once, with the tools that it holds for."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in barred.items():
+        by_reason.setdefault(why, []).append(name)
+    return [f"{', '.join(names[:MOST_NAMED])}{_more(names)}: {why}" for why, names in by_reason.items()]
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
 
 
 def recall(server: str, definitions: Sequence[Mapping[str, Any]]) -> ToolList:

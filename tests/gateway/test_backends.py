@@ -14,6 +14,7 @@ from mcp.shared.inbound import decode_header_value
 from msgspec import Raw
 
 from gateway.kit import child, run, table, until
+from remuda.gateway import link_http
 from remuda.gateway.link_http import HttpLink, events
 from remuda.mcp.eras import RESOURCE_UPDATED as UPDATED
 from remuda.mcp.jsonrpc import Request
@@ -187,7 +188,7 @@ ENDLESS = b"HTTP/1.1 200 OK\r\n" + b"X-Pad: " + b"x" * 200_000
         (b"SSH-2.0-OpenSSH_9.6\r\n", "cannot be reached"),
         (ENDLESS, "cannot be reached"),
         (CLOSED, "refused the handshake"),
-        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "was not ready"),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "text/html, which is no MCP"),
         (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops", "status 500"),
         (b"HTTP/1.1 302 Go\r\nLocation: http://evil.example/\r\nContent-Length: 0\r\n\r\n", "has moved to"),
         (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: no json\n\n", "ended without an answer"),
@@ -213,6 +214,24 @@ def test_whatever_a_server_elsewhere_answers_its_fault_is_told(
             assert "'odd'" in told
             assert said in told or kind == "sse"
             assert await player.say("good__echo", text="fine") == "fine"
+
+    run(story())
+
+
+def test_a_server_elsewhere_that_takes_nothing_of_what_it_is_sent_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_http, "MOST_AT_ONCE", 50)
+
+    async def story() -> None:
+        async with judge("modern") as settings, table(tmp_path, {"judge": settings}) as (_, player):
+            await player.say("activate", server="judge")
+            calls = [asyncio.create_task(player.say("judge__dawdle")) for _ in range(60)]
+            done, others = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+            assert done.pop().result() == "the tool server 'judge' does not read: 50 messages wait for it"
+            for each in others:  # some went to the next that was started
+                each.cancel()
+            assert (await player.call("judge__add", a=1, b=1))["structuredContent"] == {"result": 2}
 
     run(story())
 

@@ -132,6 +132,11 @@ def test_calls_that_make_no_sense_are_refused(tmp_path: Path) -> None:
             with pytest.raises(Told, match="there is no no/such"):
                 await player.ask("no/such")
             assert "called directly" in await player.say("call_tool", name="call_tool")
+            for odd in ("no json", "[1]", [1], 5):  # told to the model, which can do better
+                said = await player.call("call_tool", name="one__echo", arguments=odd)
+                assert said["isError"]
+                assert "its arguments as an object" in said["content"][0]["text"]
+            assert await player.say("call_tool", name="one__echo", arguments='{"text": "as text"}') == "as text"
             for odd in ("", "server", 5):
                 assert "no tool server" in await player.say("activate", server=odd)
 

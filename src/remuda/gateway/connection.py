@@ -119,8 +119,9 @@ class Connection:
         try:
             return _welcome(self.name, await self.ask("server/discover", EMPTY))
         except RpcError:
-            said = f"the tool server {self.name!r} refused the handshake: {refusal.message}"
-            raise ServerFault(said) from refusal
+            who = f"the tool server {self.name!r}"
+            why = refusal.message.removeprefix(f"{who} ")  # as our own words begin
+            raise ServerFault(f"{who} refused the handshake: {why}") from refusal
 
     async def watch(self, uri: str, *, on: bool) -> None:
         """Have it tell when a resource changes, or no longer."""

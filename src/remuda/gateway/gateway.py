@@ -247,17 +247,13 @@ class Gateway:
         return tool if tool is not None and self.allowed.tool(server, tool.name) else None
 
     async def _call_by_name(self, client: Client, request: Request, call: Call) -> Raw:
-        given = members(call.parts.get("arguments", Raw(b"{}")))
-        inner = {"name": given.get("name", Raw(b'""')), "arguments": given.get("arguments", Raw(b"{}"))}
-        arguments = bytes(inner["arguments"]).strip()
-        if arguments.startswith(b'"'):  # models like to send an object as text
-            inner["arguments"] = Raw(_text(arguments).encode() or b"{}")
-        if "_meta" in call.parts:
-            inner["_meta"] = call.parts["_meta"]
-        onward = take_apart(together(inner))
+        try:
+            onward = _named_in(call)
+        except RpcError as error:
+            said = f"{metatools.CALL} needs the name of a tool and its arguments as an object: {error.message}"
+            return text_result(said, error=True)
         if onward.name == outputs.READ:
             wanted = msgspec.json.decode(onward.parts["arguments"])
-            wanted = wanted if isinstance(wanted, dict) else {}
             return await asyncio.to_thread(self._routes.outputs.read, wanted.get("output"), wanted.get("from"))
         if onward.name in metatools.NAMES:
             return text_result(f"{onward.name} is called directly, not through {metatools.CALL}", error=True)
@@ -314,6 +310,18 @@ class Gateway:
         self._steered.add(name)
         in_list = listed and name in self._shown(self._profile(client.who).mode)
         return text_result(metatools.told_active(Active(name, server.tools._replace(tools=mine), steering, in_list)))
+
+
+def _named_in(call: Call) -> Call:
+    """The call that is meant by one of `call_tool`."""
+    given = members(call.parts.get("arguments", Raw(b"{}")))
+    arguments = given.get("arguments", Raw(b"{}"))
+    if bytes(arguments).lstrip().startswith(b'"'):  # models like to send an object as text
+        arguments = Raw(_text(bytes(arguments)).encode() or b"{}")
+    inner = {"name": given.get("name", Raw(b'""')), "arguments": together(members(arguments))}
+    if "_meta" in call.parts:
+        inner["_meta"] = call.parts["_meta"]
+    return take_apart(together(inner))
 
 
 def _argument(call: Call, key: str) -> str:

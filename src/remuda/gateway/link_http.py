@@ -14,10 +14,11 @@ from remuda.gateway.http_client import Exchange, HttpClient
 from remuda.gateway.link import Hear, Lost, cancelled
 from remuda.gateway.references import ClientCredentials
 from remuda.mcp.eras import MODERN
-from remuda.mcp.jsonrpc import INTERNAL_ERROR, Failure, Message, Result, RpcError, decode, failure
+from remuda.mcp.jsonrpc import INTERNAL_ERROR, Failure, Malformed, Message, Result, RpcError, decode, failure
 from remuda.mcp.routing import Marks, routing
 
 LONGEST_EVENT = 64 << 20
+MOST_AT_ONCE = 4096  # messages on their way to one server
 _BROKEN = (OSError, h11.ProtocolError, ServerFault)
 
 
@@ -58,6 +59,15 @@ class _Link:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._client.close()
+
+    def _crowded(self) -> bool:
+        """Whether it takes so little of what it is sent that it is given up, as a pipe is that nobody reads."""
+        if len(self._tasks) < MOST_AT_ONCE:
+            return False
+        self._lost(
+            ServerFault(f"the tool server {self._remote.name!r} does not read: {MOST_AT_ONCE} messages wait for it")
+        )
+        return True
 
     def _go(self, work: Coroutine[Any, Any, None], *, told: bool = False) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
@@ -122,6 +132,8 @@ class HttpLink(_Link):
         self._posts: dict[int, asyncio.Task[None]] = {}  # requests whose answers have not come
 
     def send(self, message: bytes, number: int | None) -> None:
+        if self._crowded():
+            return
         post = self._go(self._post(message, number), told=number is None)
         if number is not None:
             self._posts[number] = post
@@ -158,7 +170,7 @@ class HttpLink(_Link):
         try:
             exchange = await self._client.send("POST", await self._own_headers(message), message)
             try:
-                await self._take(exchange)
+                await self._take(exchange, number)
                 if exchange.kind == "text/event-stream":  # what it has not answered by now it never will
                     self._failed(ConnectionResetError("the stream of events ended without an answer"), number)
             finally:
@@ -171,7 +183,7 @@ class HttpLink(_Link):
         if number is None and b'"notifications/initialized"' in message:
             self._go(self._listen())
 
-    async def _take(self, exchange: Exchange) -> None:
+    async def _take(self, exchange: Exchange, number: int | None) -> None:
         if exchange.status == 202:
             await exchange.body()
             return
@@ -182,6 +194,10 @@ class HttpLink(_Link):
             return
         body = await exchange.body()
         forgotten = exchange.status == 404 and bool(self._session)
+        page = number is not None and exchange.kind != "application/json" and isinstance(decode(body), Malformed)
+        if exchange.status < 300 and page:
+            what = f"the tool server {self._remote.name!r} answered with {exchange.kind[:60] or 'something'}"
+            raise ServerFault(self._remote.masked(f"{what}, which is no MCP; is the url right?"))
         if exchange.status < 300 or (not forgotten and _answers(decode(body))):
             self._hear(body)
             return
@@ -221,7 +237,8 @@ class SseLink(_Link):
         await asyncio.shield(self._address)
 
     def send(self, message: bytes, number: int | None) -> None:
-        self._go(self._post(message, number), told=number is None)
+        if not self._crowded():
+            self._go(self._post(message, number), told=number is None)
 
     def cancel(self, number: int) -> None:
         self.send(cancelled(number), None)

@@ -76,6 +76,11 @@ def test_without_a_project_it_is_added_to_the_users_own_file(remuda: Remuda, tmp
         (["add", "x", "--", "y", "--key=${env:KEY}"], 2, "which others can read"),
         (["probe", "nobody"], 3, "possible: git"),
         (["add", "x", "--keywords", "a", "--", "uvx", "x"], 2, "'--keyword'"),  # no part of the command
+        (
+            ["add", "x", "uvx", "x", "--repository", "."],
+            2,
+            "its options stand after --: `remuda gateway add NAME -- COMMAND…`",
+        ),
         (["approve", "nobody"], 3, "possible: git"),
         (["approve", "git"], 3, "nothing to approve"),
         (["list", "--config", "gone.toml"], 2, "there is no file"),

@@ -35,10 +35,10 @@ def test_without_a_file_there_are_no_servers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[gateway.servers.git]\ncomand = ["x"]', "did you mean 'gateway.servers.NAME.command'?"),
+        ('[gateway.servers.git]\ncomand = ["x"]', "did you mean 'gateway.servers.git.command'?"),
         ("[gateway]\nidle_turn = 3", "did you mean 'gateway.idle_turns'?"),
         ("[gatway]\nidle_turns = 3", "did you mean 'gateway'?"),
-        ('[gateway.servers.git.auth]\ntokn = "x"', "did you mean 'gateway.servers.NAME.auth.token'?"),
+        ('[gateway.servers.git.auth]\ntokn = "x"', "did you mean 'gateway.servers.git.auth.token'?"),
         ("[gateway]\nidle_turns = 0", "must be 1 or more"),
         ("[gateway]\nidle_seconds = nan", "must be 0 or more"),
         ("[gateway]\noutput_bytes = 1", "must be 1000 or more"),
@@ -175,3 +175,19 @@ def test_what_is_learnt_is_kept_where_git_does_not_carry_it(tmp_path: Path, monk
     kept = {state_folder(tmp_path / name / "gateway.toml") for name in ("a", "b")}
     assert len(kept) == 2
     assert {each.parent for each in kept} == {tmp_path / "state" / "remuda" / "gateway"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('command = "npx -y x"', '`$.gateway.servers.bad.command`; write it as a list: ["npx",'),
+        ('comand = ["x"]', "no setting 'gateway.servers.bad.comand'; did you mean 'gateway.servers.bad.command'?"),
+        ('command = ["x"]\npinned = 1', "`$.gateway.servers.bad.pinned`"),
+    ],
+)
+def test_what_is_wrong_with_a_server_is_told_with_its_name(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "gateway.toml"
+    path.write_text(f'[gateway.servers.good]\ncommand = ["x"]\n[gateway.servers.bad]\n{text}\n')
+    with pytest.raises(Invalid) as told:
+        load_config(path)
+    assert said in str(told.value)

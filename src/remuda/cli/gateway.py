@@ -66,7 +66,18 @@ def known(config: Configured, name: str) -> ServerSettings:
 # --- add ---
 
 
-@gateway.command()
+class _Adding(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.possibilities:
+                raise
+            said = f"there is no option {error.option_name}; the command of a server and its options stand after --"
+            raise Invalid(f"{said}: `remuda gateway add NAME -- COMMAND…`") from error
+
+
+@gateway.command(cls=_Adding)
 @click.argument("name")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--url", default="", help="The address of a server that runs elsewhere, instead of a command.")

@@ -136,10 +136,25 @@ def decode(path: Path, data: bytes) -> GatewaySettings:
     try:
         gateway = msgspec.toml.decode(data, type=kind).gateway
     except (msgspec.MsgspecError, ValueError) as error:
-        raise Invalid(f"{path}: {in_words(str(error), _Whole)}") from error
+        raise Invalid(f"{path}: {_with_its_name(in_words(str(error), _Whole), data)}") from error
     for problem in _gateway_problems(gateway):
         raise Invalid(f"{path}: {problem}")
     return gateway
+
+
+def _with_its_name(words: str, data: bytes) -> str:
+    """What is wrong with the servers in a file, with the name of the one that it is wrong with."""
+    if "gateway.servers" not in words:
+        return words
+    servers = msgspec.toml.decode(data)["gateway"]["servers"]
+    for name, given in servers.items() if isinstance(servers, dict) else ():
+        try:
+            msgspec.convert(given, ServerSettings)
+        except msgspec.ValidationError:
+            words = words.replace("servers[...]", f"servers.{name}").replace("servers.NAME", f"servers.{name}")
+            break
+    a_list = '; write it as a list: ["npx", "-y", "package"]' if words.endswith(".command`") else ""
+    return words + a_list
 
 
 def spell_files(path: Path, gateway: GatewaySettings) -> list[Path]:

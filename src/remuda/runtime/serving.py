@@ -35,12 +35,21 @@ class Server(uvicorn.Server):
             each.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
+        if not await self._ended():
+            for connection in list(self.server_state.connections):  # somebody does not read, and would be waited for
+                connection.transport.abort()
+            await self._ended()
+        for task in self.server_state.tasks:
+            task.cancel()
+
+    async def _ended(self) -> bool:
+        """Whether all answers under way have ended, in the time that they are given."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_ANSWERS):
                 while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - uvicorn tells nobody
                     await asyncio.sleep(LOOK_EVERY)
-        for task in self.server_state.tasks:
-            task.cancel()
+                return True
+        return False
 
 
 @asynccontextmanager

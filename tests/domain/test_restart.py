@@ -83,7 +83,7 @@ def test_restarted_too_often_an_agent_is_given_up_and_whoever_stands_above_is_to
     told = [message.text for message in project.agent("coordinator").queue]
     turn = project.agent("coordinator").turn
     told += [turn.message.text] if turn else []
-    assert any("restarted 2 times within 3600 s, and given up" in text for text in told)
+    assert any("was given up after 2 restarts within 3600 s" in text for text in told)
 
 
 def test_restarts_that_were_long_ago_do_not_count() -> None:

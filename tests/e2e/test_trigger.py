@@ -25,6 +25,7 @@ def playbook(steps: object) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
+    (tmp_path / "remuda.toml").write_text("[watch.verdict]\nrestarts = 1\n")
     project = repository(tmp_path)
     project.ok("up", "-d")
     yield project
@@ -129,7 +130,7 @@ def test_a_restart_gives_the_work_to_a_successor_with_other_parameters(project: 
     for line in ("trigger   spin (cycle): the same call", "verdict   user is asked", "remuda verdict ada restart"):
         assert line in asked
     assert project("verdict", "ada", "--json").json["sought"]["otherwise"] == "reap"
-    assert "verdict         user is asked: `remuda verdict ada`, else reap at 20" in project.ok("show", "ada")
+    assert "verdict         user is asked, else reap at 20" in project.ok("show", "ada")
     for wrong, code, words in (
         (("restart", "--strategy", "revert"), 3, "no checkpoints"),
         (("restart", "--backend", "nonsense"), 2, "nonsense"),
@@ -171,6 +172,14 @@ def test_a_drill_stops_anyone(project: Project) -> None:
     project("trigger", "fire", "bob", "--why", "a drill").fails(3, "may go on")
     assert "may go on       user says so: changeset does not fire before" in project.ok("show", "bob")
     project("trigger", "fire", "nobody", "--why", "a drill").fails(3, "no agent")
+    project.ok("trigger", "fire", "bob", "--why", "a drill", "--trigger", "stall")
+    took = project.ok("verdict", "bob", "restart")
+    assert took.startswith("bob is reaped; worker-")
+    successor = took.split()[3]
+    project.ok("trigger", "fire", successor, "--why", "a drill")
+    assert "is reaped: changeset: user says so: a drill; restart by user; given up after 1 restart within 3600 s" in (
+        project.ok("verdict", successor, "restart")
+    )
 
 
 def test_a_verdict_that_is_awaited_outlives_a_stop_and_the_policy_is_kept(tmp_path: Path) -> None:

@@ -99,3 +99,13 @@ def test_mail_to_the_dead_that_somebody_else_takes_care_of_is_no_loop() -> None:
     project.do(SendMessage(WORKER, "s1", Sender.SYSTEM, "remuda", "by the way"))
     project.do(GiveVerdict(WORKER, Course.REAP, "user"))
     assert [loop.kind for loop in loops_of(project)] == ["task"]
+
+
+def test_work_in_dispute_waits_for_the_verdict_and_not_for_a_reviewer() -> None:
+    project = Watched()
+    holder(project, paths=("src/*",))
+    checked(project, "fine", "one", ("secrets.txt",), ok=True)
+    assert [(loop.kind, loop.owner, loop.next) for loop in loops_of(project)] == [
+        ("unmerged", "user", f"remuda verdict {WORKER}"),
+        ("verdict", "user", f"remuda verdict {WORKER}"),
+    ]

@@ -53,8 +53,10 @@ def verdict(agent: str, course: str | None, as_json: bool, **more: str) -> None:
     if more["length"]:
         body["seconds"] = duration(more["length"])
     answer = write(project(), agent_path(agent, "verdict"), body)
-    took = f"; {answer['successor']} takes over" if answer["successor"] else ""
-    out_json(answer) if as_json else out(f"{agent} is {answer['agent']['status']}{took}")
+    then = ""
+    if course == "restart":  # or it was given up, and why tells
+        then = f"; {answer['successor']} takes over" if answer["successor"] else f": {answer['agent']['why']}"
+    out_json(answer) if as_json else out(f"{agent} is {answer['agent']['status']}{then}")
 
 
 def _show(agent: str, as_json: bool) -> None:

@@ -332,7 +332,7 @@ def _restart(
 
 def _give_up(decision: Decision, draft: Draft, fired: Fired, sought: Sought, command: GiveVerdict) -> None:
     agent = draft.agent
-    why = f"restarted {sought.most} times within {sought.within:g} s, and given up"
+    why = f"given up after {sought.most} restart{'' if sought.most == 1 else 's'} within {sought.within:g} s"
     draft.emit(VerdictReached(agent.name, fired.trigger, Course.REAP, command.by, why))
     judge = decision.state.agents.get(sought.judge)
     above = responsible(decision.state, judge) if judge else USER

@@ -212,7 +212,7 @@ def _stopped(shown: Detail) -> list[tuple[str, str]]:
     if shown.sought:
         asked = shown.sought
         otherwise = f", else {asked.otherwise} at {moment(asked.until)}" if asked.until else ""
-        pairs.append(("verdict", f"{asked.judge} is asked: `remuda verdict {name}`{otherwise}"))
+        pairs.append(("verdict", f"{asked.judge} is asked{otherwise}; see `remuda verdict {name}`"))
     if shown.override:
         over = shown.override
         pairs.append(("may go on", f"{over.by} says so: {over.trigger} does not fire before {moment(over.until)}"))

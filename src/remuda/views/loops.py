@@ -10,6 +10,7 @@ from remuda.domain.state import Agent, Sender
 from remuda.domain.task import Task, may_review
 from remuda.domain.task_graph import startable, unfinished
 from remuda.domain.trigger import Trigger
+from remuda.domain.workflow import dispute
 from remuda.views.table import Column, table
 from remuda.views.text import age, first_line, moment
 
@@ -62,6 +63,8 @@ def _stuck(living: Mapping[str, Agent], tasks: Mapping[str, Task], task: Task) -
         return "a person is to look at it", f"remuda task reopen {task.id}"
     if task.status is TaskStatus.OPEN and not workers and startable(tasks, task):
         return "nobody is there to do it", "remuda spawn worker"
+    if task.status is TaskStatus.IN_REVIEW and dispute(living, task):
+        return "a verdict on its changes is awaited", f"remuda verdict {task.holder}"
     waits = task.work is Work.CHECKED and task.verdict is None and not task.reviewer
     if waits and not any(may_review(name, task) for name in workers):
         return "nobody is there to review it", "remuda spawn worker"

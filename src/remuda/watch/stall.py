@@ -21,7 +21,7 @@ def stall(silences: int) -> Callable[[State, Event], Iterator[Command]]:
             return
         times = state.agents[event.agent].crashes
         if times >= silences:
-            evidence = f"{times} sessions in a row said and did nothing; the last: {event.detail}"
+            evidence = f"{times} sessions in a row ended in silence: {event.detail}"
             yield FireTrigger(event.agent, Trigger.STALL, evidence[:2000], "silence", (("sessions", times),))
 
     return watch

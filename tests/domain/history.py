@@ -60,22 +60,26 @@ class _Place:
 
     dead: bool = False
     open: bool = False
+    until: float = 0.0  # that an answer is waited for
     died_at: float = -1.0  # with a verdict open
     restarts: list[float] = field(default_factory=list)
 
 
 def check_triggers(log: Iterable[Recorded], most: int, within: float) -> None:
-    """At most one open trigger an agent, one verdict for each, none of either for the dead, and never more restarts
-    than are allowed in any stretch of time."""
+    """At most one open trigger an agent, asked about again only when the time to answer is up, one verdict for each,
+    none of either for the dead, and never more restarts than are allowed in any stretch of time."""
     places: dict[str, _Place] = {}
     for record in log:
         event = record.event
         place = places.setdefault(getattr(event, "agent", ""), _Place())
         match event:
-            case AgentNudged() | TriggerFired() | VerdictSought():
+            case AgentNudged() | TriggerFired():
                 assert not place.dead, f"{event} of one that is dead"
                 assert not place.open or isinstance(event, AgentNudged), f"{event} while a verdict is awaited"
-                place.open = place.open or isinstance(event, VerdictSought)
+            case VerdictSought():
+                assert not place.dead, f"{event} of one that is dead"
+                assert not place.open or 0 < place.until <= record.at, f"{event} while there is time to answer"
+                place.open, place.until = True, event.sought.until
             case VerdictReached():
                 assert place.open or place.died_at == record.at, f"{event} that nobody sought"
                 place.open, place.died_at = False, -1.0

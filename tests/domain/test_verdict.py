@@ -282,6 +282,19 @@ def test_time_that_was_up_while_there_was_no_runtime_runs_once_more() -> None:
     assert project.agent().status is Status.REAPED
 
 
+@pytest.mark.parametrize("otherwise", [Course.RESTART, Course.CONTINUE])
+def test_no_policy_lets_one_go_on_while_a_verdict_on_its_gang_is_awaited(otherwise: Course) -> None:
+    project = family(Patience(600.0, otherwise))
+    project.fires(WORKER, Trigger.SPIN)
+    project.fires("boss", Trigger.GANG)
+    nobody_answers(project)
+    assert project.agent().status is Status.PAUSED
+    assert project.agent().sought.until == project.now + 600  # type: ignore[union-attr]
+    verdict(project, Course.CONTINUE, "boss")
+    nobody_answers(project)
+    assert project.agent().status is not Status.PAUSED
+
+
 def test_a_policy_may_be_to_wait_for_as_long_as_it_takes() -> None:
     project = Watched(Patience(600.0, Course.WAIT))
     project.ready()

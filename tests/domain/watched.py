@@ -77,9 +77,9 @@ class Watched(Project):
         self.do(ReportToolCall(*place, f"c{self.state.seq}", tool, ok, 0.1, arguments, result, reading))
 
 
-def family() -> Watched:
+def family(patience: Patience = PATIENCE) -> Watched:
     """A coordinator, its child `boss`, and a worker of the boss's, at work."""
-    project = Watched()
+    project = Watched(patience)
     project.ready("coordinator")
     project.do_spawn("crew", "boss", "coordinator")
     project.do_spawn("worker", WORKER, "boss")

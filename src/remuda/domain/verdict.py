@@ -162,10 +162,26 @@ def seek(decision: Decision, command: SeekVerdict) -> None:
 def ask_again(decision: Decision) -> None:
     """A new runtime: where the time was up while there was none, nobody could have answered, and it runs once more."""
     for agent in decision.state.agents.values():
-        fired, sought = agent.trigger, agent.sought
-        if fired is not None and sought is not None and 0 < sought.until <= decision.now:
-            again = replace(sought, until=decision.now + sought.seconds)
-            decision.agent(agent.name).emit(VerdictSought(agent.name, fired.trigger, again))
+        if agent.sought is not None and 0 < agent.sought.until <= decision.now:
+            _ask_again(decision.agent(agent.name))
+
+
+def _ask_again(draft: Draft) -> None:
+    agent = draft.agent
+    assert agent.trigger is not None
+    assert agent.sought is not None
+    again = replace(agent.sought, until=draft.now + agent.sought.seconds)
+    draft.emit(VerdictSought(agent.name, agent.trigger.trigger, again))
+
+
+def _gang_waits(state: State, agent: Agent) -> bool:
+    """Whether it was stopped with those around it as well, and nobody has judged that: it does not go on before."""
+    above = state.agents.get(agent.parent)
+    while above is not None:
+        if above.sought is not None and above.trigger is not None and above.trigger.trigger is Trigger.GANG:
+            return True
+        above = state.agents.get(above.parent)
+    return False
 
 
 def responsible(state: State, agent: Agent) -> str:
@@ -204,6 +220,9 @@ def overdue(decision: Decision, report: ReportVerdictOverdue, spawn: Spawn) -> N
     if sought is None or sought.until != report.until:
         why = "no verdict is awaited until then"
         draft.emit(ReportIgnored(report.agent, report.epoch, 0, type(report).__name__, why))
+        return
+    if sought.otherwise is not Course.REAP and _gang_waits(decision.state, draft.agent):
+        _ask_again(draft)
         return
     why = f"{sought.judge} did not answer in time"
     give(decision, GiveVerdict(report.agent, sought.otherwise, "remuda", why), spawn)

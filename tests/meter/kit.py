@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import uvloop
 
@@ -133,6 +135,26 @@ async def _request(reader: asyncio.StreamReader, seen: Provider) -> None:
 
 async def until(true: Callable[[], object]) -> None:
     await waiting.until(true, WITHIN)
+
+
+# --- a runtime to be killed ---
+
+TESTS = Path(__file__).parent.parent
+
+
+@asynccontextmanager
+async def child_of(folder: Path, service: str, *more: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """A process with a runtime and its meter, and where that is. It is killed in the end, if not before."""
+    command = (sys.executable, str(TESTS / "meter" / "serve_one.py"), str(folder), service, *more)
+    env = {**os.environ, "PYTHONPATH": str(TESTS)}
+    child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=env)
+    assert child.stdout is not None
+    try:
+        yield child, (await child.stdout.readline()).decode().strip()
+    finally:
+        if child.returncode is None:
+            child.kill()
+        await child.wait()
 
 
 # --- a program that speaks in bytes ---

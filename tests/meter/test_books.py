@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from meter.kit import EMPTY, post, run, service_of, until
+from meter.kit import EMPTY, child_of, post, run, service_of, until
 from remuda.agents import prices as tables
 from remuda.agents.catalog import CATALOG
 from remuda.agents.prices import Table
@@ -34,8 +33,6 @@ from remuda.runtime.runtime import Runtime
 from remuda.scripted_model import ScriptedModel
 from scripted_model.kit import script
 from scripted_model.raw import encoded, request
-
-SERVES = Path(__file__).parent / "serve_one.py"
 
 
 async def live(runtime: Runtime, command: SpawnAgent) -> Seat:
@@ -173,16 +170,11 @@ def test_a_runtime_that_is_killed_in_the_middle_of_a_call_counts_all_that_it_had
 
     async def story() -> None:
         async with service_of([], hold=True) as service:
-            command = (sys.executable, str(SERVES), str(tmp_path), service.url)
-            child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-            assert child.stdout is not None
-            url = (await child.stdout.readline()).decode().strip()
-            path, body = asked(700)
-            asking = asyncio.ensure_future(post(url, path, body, token="ada"))
-            await until(lambda: service.bodies)
-            child.kill()
+            async with child_of(tmp_path, service.url) as (_child, url):
+                path, body = asked(700)
+                asking = asyncio.ensure_future(post(url, path, body, token="ada"))
+                await until(lambda: service.bodies)
             await asyncio.gather(asking, return_exceptions=True)
-            await child.wait()
             async with open_runtime(tmp_path) as runtime:
                 spent = account(runtime, "crew-1").spent.tokens
                 assert spent == len(service.bodies[0]) + 64 + 700

@@ -9,6 +9,7 @@ from remuda.domain.ledger import (
     ASSUMED_NANOUSD,
     PROJECT,
     Account,
+    Foreseen,
     Ledger,
     Limits,
     Measure,
@@ -43,9 +44,12 @@ def scopes(state: State, agent: Agent) -> tuple[str, ...]:
     accounts = state.ledger.accounts
     if not accounts:
         return ()
-    found = [f"own:{agent.name}", *(f"agent:{each.name}" for each in lineage(state, agent))]
-    found += [f"task:{each}" for each in _works(state, agent.task)]
-    return tuple(scope for scope in (*found, PROJECT) if scope in accounts)
+    found = [f"own:{agent.name}", f"agent:{agent.name}"]
+    if agent.parent:
+        found += [f"agent:{each.name}" for each in lineage(state, state.agents.get(agent.parent))]
+    if agent.task:
+        found += [f"task:{each}" for each in _works(state, agent.task)]
+    return tuple([scope for scope in (*found, PROJECT) if scope in accounts])
 
 
 def _works(state: State, task: str) -> Iterator[str]:
@@ -101,14 +105,19 @@ def pool(state: State, agent: Agent | None, measure: int) -> str:
 
 def delegated(state: State, scope: str, measure: int) -> int:
     """What agents below were given out of this account and have not spent."""
-    total, stands = 0, standing(state)
+    total, stands = 0, None
     for account in state.ledger.accounts.values():
         limit = account.limits[measure]
         if limit is None or not account.scope.startswith("agent:") or account.scope == scope:
             continue
         agent = state.agents[account.scope.removeprefix("agent:")]
-        if agent.name in stands and pool(state, state.agents.get(agent.parent), measure) == scope:
-            total += max(0, limit - account.spent[measure] - account.reserved[measure])
+        if pool(state, state.agents.get(agent.parent), measure) != scope:
+            continue
+        if agent.status in DEAD:  # to look at all agents takes its time: only for one that is dead itself
+            stands = standing(state) if stands is None else stands
+            if agent.name not in stands:
+                continue
+        total += max(0, limit - account.spent[measure] - account.reserved[measure])
     return total
 
 
@@ -147,11 +156,13 @@ class Short(NamedTuple):
     asked: int = 0  # by the call that does not fit; 0: no call would
 
 
-def spent_out(state: State, agent: Agent, now: float) -> Short | None:
-    """An account of which nothing is left. No turn is begun then."""
+def spent_out(state: State, agent: Agent, now: float, *, only: int | None = None) -> Short | None:
+    """An account of which nothing is left, in any measure or in this one. No turn is begun then."""
     for scope in scopes(state, agent):
         account = state.ledger.accounts[scope]
         for measure, limit in limited(account.limits):
+            if only not in (None, measure):
+                continue
             spent = account.spent[measure] + (running(state, scope, now) if measure == TIME else 0)
             given = delegated(state, scope, measure) if scope == pool(state, agent, measure) else 0
             if spent + given >= limit:
@@ -250,6 +261,9 @@ def _turn_started(state: State, event: TurnStarted, _at: float) -> None:
 
 def _turn_ended(state: State, event: TurnEnded, at: float) -> None:
     agent = state.agents[event.agent]
+    if agent.name in state.ledger.foreseen:
+        rest = {name: each for name, each in state.ledger.foreseen.items() if name != agent.name}
+        state.ledger = replace(state.ledger, foreseen=rest)
     touched = scopes(state, agent)
     if touched and agent.turn is not None:
         took = max(0, int((at - agent.turn.started_at) * 1000))
@@ -269,7 +283,8 @@ def _usage_recorded(state: State, event: UsageRecorded, _at: float) -> None:
     for scope in reservation.scopes:
         account = accounts[scope]
         accounts[scope] = account._replace(reserved=minus(account.reserved, reservation.spend))
-    state.ledger = Ledger(accounts, {each: made for each, made in state.ledger.open.items() if each != key})
+    rest = {each: made for each, made in state.ledger.open.items() if each != key}
+    state.ledger = replace(state.ledger, accounts=accounts, open=rest)
 
 
 def _reserved(state: State, event: BudgetReserved, _at: float) -> None:
@@ -285,7 +300,24 @@ def _reserved(state: State, event: BudgetReserved, _at: float) -> None:
     accounts = dict(state.ledger.accounts)
     for scope in event.scopes:
         accounts[scope] = accounts[scope]._replace(reserved=plus(accounts[scope].reserved, made.spend))
-    state.ledger = Ledger(accounts, {**state.ledger.open, call_key(event.agent, event.epoch, event.call): made})
+    opened = {**state.ledger.open, call_key(event.agent, event.epoch, event.call): made}
+    state.ledger = Ledger(accounts, opened, _foresee(state.ledger.foreseen, event, made))
+
+
+def _foresee(before: dict[str, Foreseen], event: BudgetReserved, made: Reservation) -> dict[str, Foreseen]:
+    """Of turns alone: they end, and what was foreseen in them with them."""
+    if not event.turn or not event.scopes:
+        return before
+    most = Foreseen(event.epoch, event.turn, event.call, made.spend.tokens, made.nanousd, made.priced)
+    had = before.get(event.agent)
+    if had is not None and (had.epoch, had.turn) == (event.epoch, event.turn):
+        most = most._replace(
+            call=max(had.call, most.call),
+            tokens=max(had.tokens, most.tokens),
+            nanousd=max(had.nanousd, most.nanousd),
+            priced=had.priced and most.priced,
+        )
+    return {**before, event.agent: most}
 
 
 def _set(state: State, event: BudgetSet, _at: float) -> None:
@@ -302,7 +334,7 @@ def _set(state: State, event: BudgetSet, _at: float) -> None:
     account = account._replace(limits=limits)
     told = next((mark for mark in MARKS if percent(account) >= mark), 0)
     account = account._replace(warned=min(account.warned, told))
-    state.ledger = Ledger({**state.ledger.accounts, event.scope: account}, opened)
+    state.ledger = replace(state.ledger, accounts={**state.ledger.accounts, event.scope: account}, open=opened)
 
 
 def _history(state: State, scope: str) -> tuple[Spend, Spend, int]:

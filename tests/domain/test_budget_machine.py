@@ -19,6 +19,7 @@ from remuda.domain.state import Usage
 
 NAMES = ("ada", "bob", "cid", "dan")
 names = st.sampled_from(("ada", "bob", "ada", "bob", *NAMES))
+seldom = st.sampled_from([False, False, False, False, True])
 amounts = st.sampled_from([0, 1, 10, 100, 500, 1_000])
 scopes = st.sampled_from([PROJECT, *(f"agent:{name}" for name in NAMES), "own:ada"])
 
@@ -63,11 +64,12 @@ class Treasury(RuleBasedStateMachine):
     def grant(self, scope: str, tokens: int) -> None:
         self.do(GrantBudget(scope, Limits(tokens=tokens)))
 
-    @rule(name=names, into=amounts, out=st.sampled_from([1, 50, 1_000]))
-    def reserve(self, name: str, into: int, out: int) -> None:
-        self.calls += 1
-        epoch = self.books.epoch(name) if name in self.books.state.agents else 1
-        self.do(ReserveBudget(name, epoch, self.calls, into, out))
+    @rule(calls=st.lists(st.tuples(names, amounts, st.sampled_from([1, 50, 1_000])), min_size=1, max_size=4))
+    def reserve(self, calls: list[tuple[str, int, int]]) -> None:
+        for name, into, out in calls:
+            self.calls += 1
+            epoch = self.books.epoch(name) if name in self.books.state.agents else 1
+            self.do(ReserveBudget(name, epoch, self.calls, into, out))
 
     @rule(data=st.data(), part=st.sampled_from([0, 1, 2]), known=st.booleans())
     def settle(self, data: st.DataObject, part: int, known: bool) -> None:
@@ -80,12 +82,15 @@ class Treasury(RuleBasedStateMachine):
         usage = Usage(held[key].input_tokens * part // 2, held[key].output_tokens * part // 2, cost_nanousd=0)
         self.do(SettleBudget(name, int(epoch), int(call), usage if known else None))
 
-    @rule(name=names)
-    def retire(self, name: str) -> None:
-        self.do(RetireAgent(name))
+    @rule(name=names, really=seldom)
+    def retire(self, name: str, really: bool) -> None:
+        if really:
+            self.do(RetireAgent(name))
 
-    @rule()
-    def die(self) -> None:
+    @rule(really=seldom)
+    def die(self, really: bool) -> None:
+        if not really:
+            return
         self.do(StartRuntime("next"))
         for name in self.books.state.agents:
             self.do(ReportSessionStarted(name, self.books.epoch(name), "ref", metered=True))

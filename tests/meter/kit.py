@@ -3,11 +3,13 @@
 import asyncio
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 import uvloop
 
 import waiting
@@ -16,6 +18,7 @@ from remuda.meter import Estimate, Grant, Refusal, Seat
 from remuda.meter.apis import APIS
 from remuda.meter.proxy import Meter
 from remuda.meter.upstream import Upstream
+from remuda.store.sqlite import SqliteStore
 from scripted_model.kit import KEY
 
 WITHIN = 30.0
@@ -135,6 +138,29 @@ async def _request(reader: asyncio.StreamReader, seen: Provider) -> None:
 
 async def until(true: Callable[[], object]) -> None:
     await waiting.until(true, WITHIN)
+
+
+# --- a disk that waits ---
+
+
+class Disk:
+    """The runtime's own, which can be told to wait."""
+
+    def __init__(self, store: object, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert isinstance(store, SqliteStore)
+        self._commit, self._go = store._commit, threading.Event()
+        self._go.set()
+        monkeypatch.setattr(store, "_commit", self._when_it_may)
+
+    def _when_it_may(self, group: list[object]) -> object:
+        self._go.wait()
+        return self._commit(group)  # type: ignore[arg-type]
+
+    def hold(self) -> None:
+        self._go.clear()
+
+    def go(self) -> None:
+        self._go.set()
 
 
 # --- a runtime to be killed ---

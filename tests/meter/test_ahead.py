@@ -1,14 +1,13 @@
 """Calls that leave ahead of the disk, on a real runtime: which do, and what is known of them after a hard kill."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from meter.kit import child_of, post, run, service_of, until
+from meter.kit import Disk, child_of, post, run, service_of, until
 from remuda.agents.prices import Table
 from remuda.domain.budget_commands import RecallCall
 from remuda.domain.commands import SpawnAgent
@@ -22,29 +21,8 @@ from remuda.meter.serve import serve_meter
 from remuda.runtime.compose import open_runtime
 from remuda.runtime.place import make_place
 from remuda.runtime.runtime import Runtime
-from remuda.store.sqlite import SqliteStore
 from scripted_model.kit import script
 from scripted_model.raw import encoded, request
-
-
-class Disk:
-    """The runtime's own, which can be told to wait."""
-
-    def __init__(self, store: object, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert isinstance(store, SqliteStore)
-        self._commit, self._go = store._commit, threading.Event()
-        self._go.set()
-        monkeypatch.setattr(store, "_commit", self._when_it_may)
-
-    def _when_it_may(self, group: list[object]) -> object:
-        self._go.wait()
-        return self._commit(group)  # type: ignore[arg-type]
-
-    def hold(self) -> None:
-        self._go.clear()
-
-    def go(self) -> None:
-        self._go.set()
 
 
 @asynccontextmanager

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from meter.kit import EMPTY, child_of, post, run, service_of, until
+from meter.kit import EMPTY, Disk, child_of, post, run, service_of, until
 from remuda.agents import prices as tables
 from remuda.agents.catalog import CATALOG
 from remuda.agents.prices import Table
 from remuda.domain.budget_commands import GrantBudget
-from remuda.domain.commands import SpawnAgent
+from remuda.domain.commands import PauseAgent, SpawnAgent
 from remuda.domain.effects import StartSession
 from remuda.domain.events import BudgetReserved, SessionStarted, TriggerFired
 from remuda.domain.ledger import Account, Limits
-from remuda.domain.lifecycle import Status
+from remuda.domain.lifecycle import Stage, Status
 from remuda.domain.state import Usage
 from remuda.meter import Estimate, Grant, Seat
 from remuda.meter.apis import APIS
@@ -111,7 +111,9 @@ def test_a_call_that_waits_goes_through_when_more_is_granted(tmp_path: Path) -> 
     run(story)
 
 
-def test_a_program_that_leaves_while_its_call_is_being_kept_holds_nothing(tmp_path: Path) -> None:
+def test_a_program_that_leaves_while_its_call_is_being_kept_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_place(tmp_path)
 
     async def story() -> None:
@@ -120,11 +122,13 @@ def test_a_program_that_leaves_while_its_call_is_being_kept_holds_nothing(tmp_pa
             prices: asyncio.Future[Table | None] = asyncio.get_running_loop().create_future()
             prices.set_result(None)
             books = Books(runtime, prices)
+            disk = Disk(runtime.store, monkeypatch)
+            disk.hold()
             asking = asyncio.ensure_future(books.reserve(ada, Estimate("m", 100, 600)))
-            while not runtime.loop.state.ledger.open:  # noqa: ASYNC110 - looked at in every round: no disk is that fast
-                await asyncio.sleep(0)
+            await until(lambda: runtime.loop.state.ledger.open)
             assert not asking.done(), "it is decided, and not on the disk yet"
             asking.cancel()
+            disk.go()
             await until(lambda: runtime.loop.shown.seq == runtime.loop.state.seq and not runtime.loop.state.ledger.open)
             assert account(runtime, ada.agent).spent.tokens == 0
             again = await books.reserve(ada, Estimate("m", 100, 900))
@@ -147,6 +151,28 @@ def test_a_call_without_a_budget_is_counted_and_waits_for_nothing(tmp_path: Path
             metrics = runtime.agent(ada.agent).metrics
             assert (metrics.input_tokens, metrics.cache_read_tokens) == (2_200, 200)  # as far as it was told
             assert metrics.output_tokens == 34 + 1
+
+    run(story)
+
+
+@pytest.mark.parametrize("budget", [Limits(), Limits(tokens=100_000)])
+def test_what_is_left_of_a_session_that_has_ended_makes_no_calls(tmp_path: Path, budget: Limits) -> None:
+    """A process that got away from its agent's end has the token still."""
+    make_place(tmp_path)
+
+    async def story() -> None:
+        async with service_of([EMPTY]) as service, open_runtime(tmp_path) as runtime:
+            ada = await live(runtime, SpawnAgent("crew", "scripted", budget=budget))
+            async with metered(runtime, service.url, {"ada": ada}) as meter:
+                assert b" 200 " in await post(meter.url, *asked(100), token="ada")
+                await until(lambda: runtime.agent(ada.agent).status is Status.READY)
+                await runtime.submit(PauseAgent(ada.agent))
+                await until(lambda: ada.agent not in runtime.world.live)
+                await until(lambda: runtime.agent(ada.agent).session.stage is Stage.ENDED)  # type: ignore[union-attr]
+                answer = await post(meter.url, *asked(100), token="ada")
+            assert answer.startswith(b"HTTP/1.1 402")
+            assert b"is over, and makes no calls any more" in answer
+            assert len(service.bodies) == 1
 
     run(story)
 

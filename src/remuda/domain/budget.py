@@ -28,9 +28,9 @@ from remuda.domain.draft import Decision, Draft
 from remuda.domain.errors import Conflict, Invalid, Refused
 from remuda.domain.events import BudgetReserved, BudgetSet, BudgetWarned, ReportIgnored, UsageRecorded
 from remuda.domain.ledger import ASSUMED_NANOUSD, PROJECT, Ledger, Limits, Reservation, call_key, limited
-from remuda.domain.lifecycle import DEAD, Status
+from remuda.domain.lifecycle import DEAD, Stage, Status
 from remuda.domain.reports import usage_fault
-from remuda.domain.state import Outcome, Usage
+from remuda.domain.state import Agent, Outcome, Usage
 from remuda.domain.text import LONGEST_REASON, check_text
 from remuda.domain.trigger import Trigger
 
@@ -154,8 +154,7 @@ def _check_limits(limits: Limits) -> None:
 def reserve(decision: Decision, command: ReserveBudget) -> None:
     draft = decision.agent(command.agent)
     agent, state = draft.agent, decision.state
-    session = agent.session
-    if session is None or session.epoch != command.epoch:
+    if not speaks(agent, command.epoch):
         raise Refused(f"session {command.epoch} of {agent.name} is over, and makes no calls any more")
     if call_key(agent.name, command.epoch, command.call) in state.ledger.open:
         raise Refused(f"call {command.call} of {agent.name} is under way already")
@@ -177,6 +176,12 @@ def reserve(decision: Decision, command: ReserveBudget) -> None:
             agent.name, command.epoch, turn, command.call, over, command.input_tokens, output, nanousd, priced
         )
     )
+
+
+def speaks(agent: Agent, epoch: int) -> bool:
+    """Whether this is its present session. What is left of an earlier one, or of one that has ended, spends nothing."""
+    session = agent.session
+    return session is not None and session.epoch == epoch and session.stage is not Stage.ENDED
 
 
 def _room_for(draft: Draft, command: ReserveBudget) -> int | Short:

@@ -9,6 +9,7 @@ from itertools import count
 
 from remuda.agents.prices import Table, cost_nanousd
 from remuda.domain.accounts import scopes
+from remuda.domain.budget import speaks
 from remuda.domain.budget_commands import RecallCall, ReserveBudget, SettleBudget
 from remuda.domain.errors import Conflict, RemudaError, StoreFailed
 from remuda.domain.events import BudgetReserved, TriggerFired
@@ -54,6 +55,9 @@ class Books:
     async def reserve(self, seat: Seat, estimate: Estimate) -> Grant | Refusal:
         call = next(self._calls)
         if not self.limited(seat):
+            agent = self._runtime.loop.state.agents.get(seat.agent)
+            if agent is None or not speaks(agent, seat.epoch):
+                return Refusal(f"Remuda: session {seat.epoch} of {seat.agent} is over, and makes no calls any more")
             self._runtime.loop.submit(ReserveBudget(seat.agent, seat.epoch, call, 0, 0)).add_done_callback(_note)
             return Grant(seat, call, estimate.model)
         into = estimate.input_tokens

@@ -7,7 +7,8 @@ import pytest
 
 from remuda.domain.errors import Invalid
 from remuda.meter.apis import ANTHROPIC, CHAT, GEMINI, RESPONSES, Api, ceiling
-from remuda.meter.demand import HOSTED, LARGEST_CONTEXT, Known, decode, glance, new_bytes, read
+from remuda.meter.demand import HOSTED, Known, decode, glance, new_bytes, read
+from remuda.meter.elsewhere import LARGEST_CONTEXT
 
 TEXT = "Fix the parser: it drops the last token of a line. " * 20
 PATHS = {"anthropic": "/v1/messages", "gemini": "/v1beta/models/gemini-2.5-pro:generateContent"}
@@ -52,8 +53,7 @@ def test_what_stands_elsewhere_may_be_as_large_as_a_context_can_be(api: Api, bod
     [
         (ANTHROPIC, messages({"type": "tool_use", "input": {"url": "https://x", "file_id": "f", "source": "s"}})),
         (ANTHROPIC, {"messages": [], "tools": [{"name": "t", "input_schema": {"properties": {"file_id": {}}}}]}),
-        (ANTHROPIC, messages({"type": "image", "source": {"type": "base64", "data": "aGVsbG8="}})),
-        (CHAT, messages({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGVsbG8="}})),
+        (ANTHROPIC, messages({"type": "document", "source": {"type": "text", "data": "hello"}})),
         (RESPONSES, {"input": [], "previous_response_id": None, "tools": [{"type": "function", "name": "web_search"}]}),
         (GEMINI, {"contents": [{"parts": [{"text": '"fileData": "cachedContent"'}]}]}),
     ],

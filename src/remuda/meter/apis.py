@@ -98,7 +98,13 @@ def _of_openai(usage: Json, into: str, out: str) -> Usage | None:
     if not usage:
         return None
     cached = _count(_part(usage, f"{into}_tokens_details"), "cached_tokens")
-    return Usage(_count(usage, f"{into}_tokens") - cached, _count(usage, f"{out}_tokens"), cached)
+    fresh, said = _count(usage, f"{into}_tokens"), _count(usage, f"{out}_tokens")
+    return Usage(fresh - cached, _with_thoughts(said, _count(usage, "total_tokens") - fresh), cached)
+
+
+def _with_thoughts(said: int, rest: int) -> int:
+    """Some services leave what the model thought out of the output, and only their total tells of it."""
+    return max(said, rest) if said >= 0 else said
 
 
 def _openai_error(status: int, text: str) -> Json:
@@ -116,14 +122,15 @@ def _gemini(event: Json) -> Seen:
     if not usage:
         return Seen()
     cached = _count(usage, "cachedContentTokenCount")
-    fresh = _count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount") - cached
+    asked = _count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount")
     out = _count(usage, "candidatesTokenCount") + _count(usage, "thoughtsTokenCount")
+    out = _with_thoughts(out, _count(usage, "totalTokenCount") - asked)
     candidates = event.get("candidates")
     ended = isinstance(candidates, list) and any(
         "finishReason" in each for each in candidates if isinstance(each, dict)
     )
     blocked = "blockReason" in _part(event, "promptFeedback")
-    return Seen(Usage(fresh, out, cached), final=ended or blocked)
+    return Seen(Usage(asked - cached, out, cached), final=ended or blocked)
 
 
 def _gemini_error(status: int, text: str) -> Json:
@@ -174,7 +181,7 @@ CHAT = Api(
     asks=re.compile(r"$^"),
     fields=_fields("max_completion_tokens", "max_tokens"),
     usual_field=("max_completion_tokens",),
-    choices=_fields("n"),
+    choices=_fields("n", "best_of"),
     least=1,
     read=_chat,
     error=_openai_error,
@@ -222,12 +229,16 @@ def api_of(method: str, path: str) -> tuple[Api, Action] | None:
 CEILINGS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
     (re.compile(pattern), tokens)
     for pattern, tokens in (
-        (r"gpt-3\.5|gpt-4(?!\.|o)", 4_096),
-        (r"gpt-4o|chatgpt-4o", 16_384),
-        (r"gpt-4\.1", 32_768),
-        (r"^o\d|/o\d", 100_000),
-        (r"gemini-(1|2\.0)", 8_192),
-        (r"gemini", 65_536),
+        (r"(^|/)gpt-4-32k", 32_768),
+        (r"(^|/)gpt-3\.5-turbo-16k", 16_384),
+        (r"(^|/)(gpt-3\.5|gpt-4-(turbo|vision|1106|0125))", 4_096),
+        (r"(^|/)gpt-4(?!\.|o)", 8_192),
+        (r"(^|/)gpt-4o-64k", 65_536),
+        (r"(^|/)(chat)?gpt-4o", 16_384),
+        (r"(^|/)gpt-4\.1", 32_768),
+        (r"(^|/)o\d", 100_000),
+        (r"(^|/)gemini-(1|2\.0)(?!.*thinking)", 8_192),
+        (r"(^|/)gemini", 65_536),
         (r"", 128_000),
     )
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol, cast
@@ -24,10 +25,16 @@ class Flow(Protocol):
     def abandon(self) -> None: ...
 
 
+def room() -> int:
+    """How many connections there may be: each has another to a service, and the rest of the runtime needs files too."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 3
+
+
 class Caller(asyncio.Protocol):
     def __init__(self, serve: Callable[["Caller", Request], Awaitable[bool]], all_callers: set["Caller"]) -> None:
         self.flow: Flow | None = None  # the answer that is under way
         self.gone = False
+        self.waits_since = 0.0  # for a whole request
         self._serve = serve
         self._all = all_callers
         self._transport: asyncio.Transport | None = None
@@ -44,7 +51,11 @@ class Caller(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass of it
+        self.waits_since = asyncio.get_running_loop().time()
         self._all.add(self)
+        if len(self._all) > room():
+            waiting = (each for each in self._all if each.serving is None)
+            min(waiting, key=lambda each: each.waits_since).cut()
 
     def data_received(self, data: bytes) -> None:
         if self._serving is None:
@@ -90,6 +101,7 @@ class Caller(asyncio.Protocol):
             log.exception("a call could not be passed on")
         finally:
             self._serving = None
+            self.waits_since = asyncio.get_running_loop().time()
             if not keep:
                 self.close()
         if keep and not self._is_broken():

@@ -3,14 +3,15 @@
 **The bound on the input never undershoots.** A token stands for at least one byte of text, and JSON writes no text with
 fewer bytes than it has, so a request has no more tokens than bytes, and a little for what the service puts around it.
 That is four times too much for plain text. So what a session's earlier calls were really counted as is remembered: a
-request that grows out of one of them has no more tokens than that one, and the bytes that are new.
+request that grows out of one of them has no more tokens than that one, and the bytes that are new. What brings in more
+than its bytes is allowed for (`elsewhere`).
 """
 
 import math
 import re
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -18,17 +19,34 @@ import msgspec
 from remuda.domain.errors import Invalid
 from remuda.meter import Estimate
 from remuda.meter.apis import CHAT, Api, ceiling
-from remuda.meter.elsewhere import has_hosted_tool, points_elsewhere
+from remuda.meter.elsewhere import LARGEST_CONTEXT, NOTHING, Beyond, beyond, has_hosted_tool
 from remuda.meter.wire import LARGEST_REQUEST
 
 AROUND = 64  # tokens that the service puts around a conversation, and that a change may add at its seams
 AROUND_TOOLS = 1_024  # ... and around tools
-LARGEST_CONTEXT = 1_000_000  # of a request that names what stands elsewhere: a file, an earlier answer
 HOSTED = 50_000  # what a tool that the service runs itself may put in; an allowance, for nobody limits it
 
 _REASONS = re.compile(r"gpt-[5-9]|^o\d|/o\d")  # models that know the newer name of the limit alone
 _LEAST_THINKING = 1_024
 _PLAIN = ("", "identity")
+
+# Of a request of many megabytes nearly all is pictures. One that is made of small parts instead would take seconds and
+# gigabytes to be read, and everybody else would wait.
+_LARGE = 4 << 20
+_MOST_PARTS = 1 << 20
+
+# What may be different in a request that grew out of another: text that is counted by its bytes, and what does nothing
+# to the input. Any other change may bring in what was left out before, as when old results are no longer cleared.
+_TEXT = ("messages", "input", "contents", "system", "instructions", "systemInstruction", "system_instruction", "tools")
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n", "model", "stream", "stream_options")
+_WISHES = ("metadata", "user", "store", "temperature", "top_p", "prompt_cache_key", "safety_identifier")
+_GROWS = frozenset({*_TEXT, *_LIMITS, *_WISHES})
+# Some gateways read names in whatever case they come: what is read here must not be there a second time.
+_READ_HERE = frozenset({*_GROWS, "thinking", "generationConfig", "best_of", "service_tier", "mcp_servers"})
+_FOLDED = {name.casefold(): name for name in _READ_HERE}
+# Wishes that change the price, by how they may be put without doing so; and models that may answer in another's place.
+_USUAL_TIERS = ("auto", "default", "flex", "standard", "standard_only")
+_OTHER_PRICES = ("speed", "models", "fallbacks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +56,8 @@ class Known:
     model: str
     body: bytes
     input_tokens: int
+    beyond: Beyond = field(default_factory=Beyond)
+    switches: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +67,8 @@ class Demand:
     data: bytes  # the same in one spelling: what two could read differently is not passed on
     estimate: Estimate
     answers: int = 1
+    model: str = ""
+    beyond: Beyond = field(default_factory=Beyond)
     as_it_came: bool = False  # nothing limits it, and the data is what the program sent
 
     def within(self, output_tokens: int) -> bytes:
@@ -56,13 +78,16 @@ class Demand:
         each = output_tokens // self.answers
         body = self.body
         fields = [path for path in self.api.fields if _get(body, path) is not None]
-        for path in fields or [_usual(self.api, self.estimate.model)]:
+        for path in fields or [_usual(self.api, self.model)]:
             limit = _number(_get(body, path))
             body = _put(body, path, each if limit is None else min(limit, each))
         thinking = body.get("thinking")
         if isinstance(thinking, dict) and (_number(thinking.get("budget_tokens")) or 0) >= each:
             body = _put(body, ("thinking", "budget_tokens"), each - 1)
         return _encoder.encode(body)
+
+    def known(self, input_tokens: int) -> Known:
+        return Known(self.model, self.data, input_tokens, self.beyond, _switches(self.body))
 
 
 class _Peek(msgspec.Struct):
@@ -89,35 +114,40 @@ def glance(api: Api, path: str, data: bytes, encoding: str) -> Demand:
         seen = _Peek()
     if api is CHAT and seen.stream and (seen.stream_options or _NOTHING).get("include_usage") is not True:
         return read(api, path, decode(data, encoding))
-    return Demand(api, _NOTHING, data, Estimate(seen.model or _model_in(path), 0, 0), as_it_came=True)
+    model = _model_in(path) or seen.model
+    return Demand(api, _NOTHING, data, Estimate(model, 0, 0), model=model, as_it_came=True)
 
 
 def read(api: Api, path: str, body: dict[str, Any], known: tuple[Known, ...] = ()) -> Demand:
     if api is CHAT and body.get("stream") is True:
         body = _put(body, ("stream_options", "include_usage"), True)  # else nothing tells what the answer cost
+    _check_names(body)
     data = _encoder.encode(body)
-    unseen = LARGEST_CONTEXT if points_elsewhere(body) else HOSTED if has_hosted_tool(body) else 0
+    model = str(_model_in(path) or body.get("model") or "")
+    more = beyond(body, model)
+    unseen = LARGEST_CONTEXT if more.fetched else HOSTED if has_hosted_tool(body, model) else 0
     around = AROUND_TOOLS if body.get("tools") else AROUND
-    model = str(body.get("model") or _model_in(path))
     answers = max([1, *(_number(_get(body, each)) or 1 for each in api.choices)])
     said = [limit for each in api.fields if (limit := _number(_get(body, each))) is not None]
     output = max(said) if said else ceiling(model)
     thinks = isinstance(body.get("thinking"), dict) and "budget_tokens" in body["thinking"]
     floor = max(api.least, _LEAST_THINKING + 1 if thinks else 0)
-    into = unseen + bound(model, data, known, around)
-    estimate = Estimate(model, into, max(output, 1) * answers, min(floor, max(output, 1)) * answers)
-    return Demand(api, body, data, estimate, answers)
+    same = tuple(each for each in known if each.model == model and each.switches == _switches(body)) if known else ()
+    into = unseen + bound(data, more, same, around)
+    priced = "" if _has_another_price(body) else model  # one that no table has
+    estimate = Estimate(priced, into, max(output, 1) * answers, min(floor, max(output, 1)) * answers)
+    return Demand(api, body, data, estimate, answers, model, more)
 
 
-def bound(model: str, data: bytes, known: tuple[Known, ...], around: int) -> int:
+def bound(data: bytes, more: Beyond, known: tuple[Known, ...], around: int) -> int:
     """No request like this has more tokens in it than this. Should a service have counted more than one token for
     a byte before, it is taken to do so again."""
-    same = [each for each in known if each.model == model]
-    dear = max([1.0, *(each.input_tokens / len(each.body) for each in same)])
-    least = around + math.ceil(len(data) * dear)
-    for each in reversed(same):
+    spoken = (each.input_tokens - each.beyond.more_than(NOTHING) for each in known)
+    dear = max([1.0, *(tokens / len(each.body) for tokens, each in zip(spoken, known, strict=True))])
+    least = around + math.ceil(len(data) * dear) + more.more_than(NOTHING)
+    for each in reversed(known):
         new = new_bytes(each.body, data)
-        least = min(least, each.input_tokens + AROUND + math.ceil(new * dear))
+        least = min(least, each.input_tokens + AROUND + math.ceil(new * dear) + more.more_than(each.beyond))
         if new < len(data) // 8:
             break  # this is what it grew out of
     return least
@@ -149,8 +179,11 @@ def _longest(most: int, same: Callable[[int, int], bool]) -> int:
 
 def decode(data: bytes, encoding: str) -> dict[str, Any]:
     """A request's body. Invalid for one that nobody here can read."""
+    data = unpacked(data, encoding)
+    if len(data) > _LARGE and sum(map(data.count, (b",", b"[", b"{"))) > _MOST_PARTS:
+        raise Invalid("the request has more parts than any conversation")
     try:
-        body = msgspec.json.decode(unpacked(data, encoding))
+        body = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Invalid(f"the request's body is no JSON: {error}") from error
     except RecursionError as error:
@@ -176,8 +209,27 @@ def unpacked(data: bytes, encoding: str) -> bytes:
 
 
 def _model_in(path: str) -> str:
-    name, colon, _ = path.rpartition("/")[2].partition(":")
-    return name if colon else ""
+    """Of services that go by it: then whatever the body names is not what answers."""
+    before, _, last = path.rpartition("/")
+    name, colon, _ = last.partition(":")
+    deployed = before.partition("/deployments/")[2].partition("/")[0]
+    return name if colon else deployed
+
+
+def _check_names(body: dict[str, Any]) -> None:
+    for name in body:
+        meant = _FOLDED.get(name.casefold(), name)
+        if name not in _READ_HERE and meant != name:
+            raise Invalid(f"the request has {name[:40]!r}, which some services read as {meant!r}: write it so")
+
+
+def _switches(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name not in _GROWS}
+
+
+def _has_another_price(body: dict[str, Any]) -> bool:
+    tier = body.get("service_tier")
+    return (tier is not None and tier not in _USUAL_TIERS) or any(body.get(name) for name in _OTHER_PRICES)
 
 
 def _usual(api: Api, model: str) -> tuple[str, ...]:

@@ -119,8 +119,7 @@ class Meter:
     def _remember(self, seat: Seat, demand: Demand, usage: Usage) -> None:
         counted = usage.input_tokens + usage.cache_read_tokens + usage.cache_creation_tokens
         if counted:
-            known = Known(demand.estimate.model, demand.data, counted)
-            self._known[seat] = (*self._known.get(seat, ()), known)[-REMEMBERED:]
+            self._known[seat] = (*self._known.get(seat, ()), demand.known(counted))[-REMEMBERED:]
 
     def _passage(self, caller: Caller, api: Api, tally: Callable[[str, str], Tally] | None = None) -> Passage:
         return Passage(self._lines[api.name], caller, tally, partial(_say, caller, api))

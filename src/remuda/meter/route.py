@@ -1,5 +1,6 @@
 """Where a request goes and in whose name: the token at this door becomes the key at the service's. Pure."""
 
+import re
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
@@ -10,8 +11,13 @@ from remuda.meter.wire import Headers, Order, Request
 # The hop's own, and what stands for the caller at this door alone.
 _NOT_PASSED = frozenset(
     b"host connection keep-alive proxy-authorization proxy-connection te trailer transfer-encoding upgrade expect"
-    b" content-length accept-encoding authorization x-api-key x-goog-api-key cookie".split()
+    b" content-length accept-encoding authorization x-api-key x-goog-api-key cookie"
+    # By these some gateways do something else than what stands in the first line.
+    b" x-http-method x-http-method-override x-method-override x-original-url x-rewrite-url".split()
 )
+# A path that everyone reads alike: it goes nowhere but where it seems to go.
+_PLAIN_PATH = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9_.~:@+,=-]+)+")
+_LISTS = re.compile(r"(/[^/]+){0,3}/models(/[^/]+){0,3}")
 _KEY = "key"  # in the query: Gemini's
 
 
@@ -27,10 +33,11 @@ def target_of(request: Request) -> Target:
     path, _, query = request.target.partition("?")
     if query:
         query = urlencode([pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != _KEY])
+    plain = _PLAIN_PATH.fullmatch(path) is not None
     found = api_of(request.method, path)
     if found is not None:
-        return Target(*found, path, query)
-    lists = request.method in ("GET", "HEAD") and "/models" in path
+        return Target(found[0], found[1] if plain else None, path, query)
+    lists = plain and request.method in ("GET", "HEAD") and _LISTS.fullmatch(path) is not None
     return Target(_by_headers(request), Action.ASK if lists else None, path, query)
 
 

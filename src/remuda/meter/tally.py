@@ -45,9 +45,13 @@ class Tally:
         if not self._readable:
             return
         try:
-            self._rest += self._inflate.decompress(data) if self._inflate else data
+            self._rest += self._inflate.decompress(data, LARGEST_ANSWER) if self._inflate else data
         except zlib.error:
             self._readable = False
+            return
+        if self._inflate is not None and self._inflate.unconsumed_tail:
+            self._readable = False
+            self._rest.clear()
             return
         if self._events:
             self._read_events()

@@ -5,6 +5,7 @@ import logging
 import resource
 from collections import deque
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Protocol, cast
 
 from remuda.meter.wire import LONGEST_HEAD, Request, Requests
@@ -12,6 +13,7 @@ from remuda.meter.wire import LONGEST_HEAD, Request, Requests
 log = logging.getLogger("remuda.meter")
 
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 404: "Not Found"}
+_moments = count()  # finer than any clock
 _UNREAD = b'{"error":{"message":"this is no HTTP request that the meter reads"}}'
 
 
@@ -34,7 +36,7 @@ class Caller(asyncio.Protocol):
     def __init__(self, serve: Callable[["Caller", Request], Awaitable[bool]], all_callers: set["Caller"]) -> None:
         self.flow: Flow | None = None  # the answer that is under way
         self.gone = False
-        self.waits_since = 0.0  # for a whole request
+        self.waits_since = next(_moments)  # for a whole request
         self._serve = serve
         self._all = all_callers
         self._transport: asyncio.Transport | None = None
@@ -51,7 +53,6 @@ class Caller(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass of it
-        self.waits_since = asyncio.get_running_loop().time()
         self._all.add(self)
         if len(self._all) > room():
             waiting = (each for each in self._all if each.serving is None)
@@ -101,7 +102,7 @@ class Caller(asyncio.Protocol):
             log.exception("a call could not be passed on")
         finally:
             self._serving = None
-            self.waits_since = asyncio.get_running_loop().time()
+            self.waits_since = next(_moments)
             if not keep:
                 self.close()
         if keep and not self._is_broken():

@@ -3,6 +3,7 @@
 import pytest
 
 from domain.books import DOLLAR, Books
+from remuda.domain.accounts import NANOUSD, TIME, TOKENS, TURNS, in_words
 from remuda.domain.budget import LARGEST
 from remuda.domain.budget_commands import GrantBudget, ReserveBudget, SetBudget
 from remuda.domain.commands import ReportUsage, RetireAgent, SpawnAgent, StartRuntime
@@ -45,7 +46,7 @@ def test_what_a_child_spends_is_spent_of_what_its_parent_gave_it_and_of_nothing_
 def test_more_than_the_parent_has_left_cannot_be_given(books: Books) -> None:
     boss = books.spawn_with(10_000)
     books.spawn_with(7_000, parent=boss)
-    with pytest.raises(Refused, match=r"agent:crew-1 has 3,000 tokens left to give, not 4,000 tokens; grant it more"):
+    with pytest.raises(Refused, match=r"crew-1 has 3,000 tokens left to give, not 4,000 tokens; grant it more"):
         books.do(SpawnAgent("crew", "scripted", parent=boss, budget=Limits(tokens=4_000)))
     books.do(GrantBudget(f"agent:{boss}", Limits(tokens=1_000)))
     books.spawn_with(4_000, parent=boss)
@@ -344,3 +345,21 @@ def test_a_budget_that_is_lowered_below_what_is_spent_stops_its_agent_and_all_be
     assert books.agent(boss).status is Status.PAUSED
     assert books.left(boss) == -5_000
     assert not any(isinstance(event, BudgetReserved) for event in books.reserve(child, 1, 10, 10))
+
+
+@pytest.mark.parametrize(
+    ("measure", "amount", "words"),
+    [
+        (TOKENS, 1, "1 token"),
+        (TOKENS, 1_500, "1,500 tokens"),
+        (NANOUSD, 2_500_000_000, "$2.5000"),
+        (TURNS, 1, "1 turn"),
+        (TIME, 99, "0 s"),
+        (TIME, 400, "0.4 s"),
+        (TIME, 2_000, "2 s"),
+        (TIME, 62_900, "1 min 2 s"),
+        (TIME, 7_500_000, "2 h 5 min"),
+    ],
+)
+def test_amounts_are_said_as_people_say_them(measure: int, amount: int, words: str) -> None:
+    assert in_words(measure, amount) == words

@@ -71,7 +71,8 @@ def test_a_child_gets_what_its_parent_has_left(project: Project) -> None:
         (("set", "--project", "--usd", "nan"), 2, "too fine or too large"),
         (("set", "--project", "--usd", "1e99"), 2, "too fine or too large"),
         (("set", "--project", "--time", "5 fortnights"), 2, "is no amount"),
-        (("grant", "--project", "--turns", "5"), 3, "has no limit of turns"),
+        (("grant", "--project", "--turns", "5"), 3, "the project has no limit of turns"),
+        (("set", "--project", "--own", "--turns", "5"), 2, "--own is of what an AGENT spends itself"),
         (("set", "--task", "none", "--tokens", "5"), 3, "there is no task"),
     ],
 )

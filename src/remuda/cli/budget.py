@@ -95,6 +95,8 @@ def _scope(given: dict[str, Any]) -> str:
     named = [given["whole"], bool(given["task"]), bool(given["agent"])]
     if sum(named) != 1:
         raise Invalid("name one: an AGENT, --task TASK, or --project")
+    if given["own"] and not given["agent"]:
+        raise Invalid("--own is of what an AGENT spends itself: name one")
     if given["whole"]:
         return "project"
     if given["task"]:

@@ -214,13 +214,18 @@ def in_words(measure: int, amount: int) -> str:
     unit = MEASURES[measure]
     match unit:
         case Measure.TOKENS:
-            return f"{amount:,} tokens"
+            return f"{amount:,} token" + ("" if amount == 1 else "s")
         case Measure.NANOUSD:
             return f"${amount // 10**9:,}.{amount % 10**9 // 10**5:04}"
         case Measure.TURNS:
             return f"{amount:,} turn" + ("" if amount == 1 else "s")
         case Measure.MILLISECONDS:
-            return f"{amount // 60_000:,} min {amount // 1000 % 60} s"
+            seconds, rest = divmod(amount, 1000)
+            if seconds >= 3600:
+                return f"{seconds // 3600:,} h {seconds // 60 % 60} min"
+            if seconds >= 60:
+                return f"{seconds // 60} min {seconds % 60} s"
+            return f"{seconds}.{rest // 100} s" if rest >= 100 else f"{seconds} s"
         case _:
             assert_never(unit)
 

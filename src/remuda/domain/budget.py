@@ -17,6 +17,7 @@ from remuda.domain.accounts import (
     in_words,
     left,
     marks,
+    owner,
     pool,
     remaining,
     scopes,
@@ -37,6 +38,7 @@ from remuda.domain.trigger import Trigger
 LARGEST = 10**15  # of any measure; more is a slip of the hand
 PATIENCE = 20.0  # seconds for a program whose calls are refused to end its turn by itself
 KINDS = ("agent", "own", "task")
+NAMES = ("tokens", "dollars", "turns", "time")  # of the measures, to people
 
 
 # --- limits ---
@@ -60,7 +62,7 @@ def grant(decision: Decision, command: GrantBudget) -> None:
     for measure, _more in limited(command.more):
         if now[measure] is None:
             raise Refused(
-                f"{command.scope} has no limit of {MEASURES[measure]} to be raised; `remuda budget set` sets one"
+                f"{owner(command.scope)} has no limit of {NAMES[measure]} to be raised; `remuda budget set` sets one"
             )
     after = Limits(
         *(limit if more is None else (limit or 0) + more for limit, more in zip(now, command.more, strict=True))
@@ -123,7 +125,7 @@ def _check_delegation(decision: Decision, scope: str, limits: Limits) -> None:
         has = remaining(state, state.ledger.accounts[source], measure)
         if more > max(0, has):
             raise Refused(
-                f"{source} has {in_words(measure, max(0, has))} left to give, not {in_words(measure, more)}; "
+                f"{owner(source)} has {in_words(measure, max(0, has))} left to give, not {in_words(measure, more)}; "
                 f"grant it more first, or give less"
             )
 
@@ -145,7 +147,8 @@ def _check_scope(decision: Decision, scope: str) -> None:
 def _check_limits(limits: Limits) -> None:
     for measure, limit in limited(limits):
         if not 0 <= limit <= LARGEST:
-            raise Invalid(f"a budget of {limit} {MEASURES[measure]} cannot be; it must be from 0 to {LARGEST}")
+            most = in_words(measure, LARGEST)
+            raise Invalid(f"a budget of {in_words(measure, limit)} cannot be; it must be from 0 to {most}")
 
 
 # --- calls ---

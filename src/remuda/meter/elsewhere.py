@@ -17,7 +17,8 @@ _COUNTS_PICTURES_DEAR = "gpt-4o-mini"
 _KEPT = ("previous_response_id", "conversation", "prompt", "cachedContent", "cached_content")
 _MESSAGES = ("messages", "input", "contents", "system", "systemInstruction", "system_instruction")
 # Where a message, or the result of a tool, has its parts.
-_INSIDE = ("content", "output", "parts", "source", "functionResponse", "function_response")
+_INSIDE = frozenset({"content", "output", "parts", "source", "functionResponse", "function_response"})
+_NESTED = (list, dict)
 _REFERENCES = ("item_reference", "container_upload")
 _BY_NAME = ("file_id", "file_url", "fileData", "file_data")
 _INLINE = ("inlineData", "inline_data")
@@ -86,16 +87,16 @@ def _hosted(tool: dict[str, Any]) -> bool:
 
 def _look(value: Any, found: Beyond, picture: int) -> None:
     """At messages and what they are made of. Long conversations are looked through before every call: it is quick."""
-    for each in value if isinstance(value, list) else (value,):
-        if not isinstance(each, dict):
+    for each in value if type(value) is list else (value,):
+        if type(each) is not dict:
             continue
-        if each.get("type") in _REFERENCES:
-            found.fetched = True
         if not _TELLING.isdisjoint(each):
             _part(each, found, picture)
-        for key in _INSIDE:
-            if key in each and isinstance(each[key], list | dict):
-                _look(each[key], found, picture)
+        for key, inner in each.items():
+            if key == "type":
+                found.fetched = found.fetched or inner in _REFERENCES
+            elif key in _INSIDE and type(inner) in _NESTED:
+                _look(inner, found, picture)
 
 
 def _part(part: dict[str, Any], found: Beyond, picture: int) -> None:

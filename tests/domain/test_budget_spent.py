@@ -165,6 +165,19 @@ def test_time_is_that_of_turns_and_ends_a_turn_that_runs(books: Books) -> None:
     assert "1 min 2 s of 1 min 0 s" in books.agent(ada).why
 
 
+def test_a_long_turn_is_warned_of_while_it_runs_and_once_for_each_mark(books: Books) -> None:
+    ada = books.spawn_with(milliseconds=100_000)
+    books.send(name=ada)
+    for _ in range(8):
+        books.now += 10
+        books.do(CheckBudget(ada))
+    warned = [record.event for record in books.log if isinstance(record.event, BudgetWarned)]
+    assert [(each.percent, each.spent, each.limit) for each in warned] == [
+        (50, "55 s", "1 min 40 s"),
+        (80, "1 min 28 s", "1 min 40 s"),
+    ]
+
+
 def test_a_log_with_budgets_is_read_back_as_it_was_lived(books: Books) -> None:
     boss = books.spawn_with(10_000, nanousd=DOLLAR, turns=9, milliseconds=10**6)
     ada = books.spawn_with(500, parent=boss)

@@ -178,10 +178,13 @@ def running(state: State, scope: str, now: float) -> int:
     return sum(int(seconds * 1000) for seconds in turns)
 
 
-def marks(state: State, agent: Agent) -> Iterator[tuple[Account, int]]:
-    """Accounts over the agent that have passed a mark of which nobody was told."""
+def marks(state: State, agent: Agent, now: float | None = None) -> Iterator[tuple[Account, int]]:
+    """Accounts over the agent that have passed a mark of which nobody was told; with the time of turns that are under
+    way, where somebody has a clock."""
     for scope in scopes(state, agent):
         account = state.ledger.accounts[scope]
+        if now is not None and account.limits[TIME] is not None:
+            account = account._replace(spent=plus(account.spent, Spend(milliseconds=running(state, scope, now))))
         passed = next((mark for mark in MARKS if percent(account) >= mark), 0)
         if passed > account.warned:
             yield account, passed

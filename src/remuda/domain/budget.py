@@ -293,7 +293,7 @@ def check(decision: Decision, command: CheckBudget) -> None:
     the meter spends nothing more, and is given time to end its turn in its own way."""
     draft = decision.agent(command.agent)
     agent = draft.agent
-    for account, mark in marks(decision.state, agent):
+    for account, mark in marks(decision.state, agent, decision.now):
         measure = max(limited(account.limits), key=lambda each: account.spent[each[0]] / max(each[1], 1))[0]
         spent, limit = in_words(measure, account.spent[measure]), in_words(measure, account.limits[measure] or 0)
         draft.emit(BudgetWarned(agent.name, account.scope, mark, spent, limit))

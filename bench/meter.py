@@ -4,8 +4,8 @@ One service streams the same answer to all three ways, in processes of their own
 LiteLLM. The service writes into each chunk when it sent it, so that the way of every single chunk is timed. The meter
 is the whole one: the request is read, bounded and reserved in a ledger on the disk, the answer counted and settled.
 
-The first call of a turn waits until its reservation is on the disk; those that are about as large as one before them
-need not. What a flush takes is measured in the same run: bare, and by way of the log, threads and transaction included.
+A call under a budget leaves when its reservation is on the disk, so a flush bounds its first byte from below. It is
+measured in the same run: as bare as it can be, and by way of the log, threads and transaction included.
 """
 
 import asyncio
@@ -248,17 +248,13 @@ async def _metered(folder: Path, service: str) -> AsyncIterator[Meter]:
     async with open_runtime(folder) as runtime:
         agent = await runtime.spawn(SpawnAgent("crew", "scripted", budget=Limits(tokens=10**12, nanousd=10**15)))
         free = await runtime.spawn(SpawnAgent("crew", "scripted"))
-        for name in (agent, free):  # calls are made in turns
-            await runtime.send(name, 'playbook: [{"hang": 3600}]')
-        while not all(runtime.agent(name).turn for name in (agent, free)):  # noqa: ASYNC110 - processes take some time
+        while not {agent, free} <= runtime.world.live.keys():  # noqa: ASYNC110 - processes take some time to start
             await asyncio.sleep(0.01)
         loading = asyncio.ensure_future(prices.load())
         await loading
         seats = {KEY: Seat(agent, runtime.world.live[agent].epoch), FREE: Seat(free, runtime.world.live[free].epoch)}
         upstreams = {api.name: Upstream(service, "BENCH_KEY") for api in APIS}
-        books = Books(runtime, loading)
-        await books.recall()
-        meter = Meter(upstreams, books, seats.get)
+        meter = Meter(upstreams, Books(runtime, loading), seats.get)
         await meter.open()
         try:
             yield meter

@@ -169,9 +169,9 @@ TESTS = Path(__file__).parent.parent
 
 
 @asynccontextmanager
-async def child_of(folder: Path, service: str, *more: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+async def child_of(folder: Path, service: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """A process with a runtime and its meter, and where that is. It is killed in the end, if not before."""
-    command = (sys.executable, str(TESTS / "meter" / "serve_one.py"), str(folder), service, *more)
+    command = (sys.executable, str(TESTS / "meter" / "serve_one.py"), str(folder), service)
     env = {**os.environ, "PYTHONPATH": str(TESTS)}
     child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=env)
     assert child.stdout is not None

@@ -9,7 +9,6 @@ from remuda.domain.ledger import (
     ASSUMED_NANOUSD,
     PROJECT,
     Account,
-    Foreseen,
     Ledger,
     Limits,
     Measure,
@@ -269,9 +268,6 @@ def _turn_started(state: State, event: TurnStarted, _at: float) -> None:
 
 def _turn_ended(state: State, event: TurnEnded, at: float) -> None:
     agent = state.agents[event.agent]
-    if agent.name in state.ledger.foreseen:
-        rest = {name: each for name, each in state.ledger.foreseen.items() if name != agent.name}
-        state.ledger = replace(state.ledger, foreseen=rest)
     touched = scopes(state, agent)
     if touched and agent.turn is not None:
         took = max(0, int((at - agent.turn.started_at) * 1000))
@@ -292,7 +288,7 @@ def _usage_recorded(state: State, event: UsageRecorded, _at: float) -> None:
         account = accounts[scope]
         accounts[scope] = account._replace(reserved=minus(account.reserved, reservation.spend))
     rest = {each: made for each, made in state.ledger.open.items() if each != key}
-    state.ledger = replace(state.ledger, accounts=accounts, open=rest)
+    state.ledger = Ledger(accounts, rest)
 
 
 def _reserved(state: State, event: BudgetReserved, _at: float) -> None:
@@ -309,23 +305,7 @@ def _reserved(state: State, event: BudgetReserved, _at: float) -> None:
     for scope in event.scopes:
         accounts[scope] = accounts[scope]._replace(reserved=plus(accounts[scope].reserved, made.spend))
     opened = {**state.ledger.open, call_key(event.agent, event.epoch, event.call): made}
-    state.ledger = Ledger(accounts, opened, _foresee(state.ledger.foreseen, event, made))
-
-
-def _foresee(before: dict[str, Foreseen], event: BudgetReserved, made: Reservation) -> dict[str, Foreseen]:
-    """Of turns alone: they end, and what was foreseen in them with them."""
-    if not event.turn or not event.scopes:
-        return before
-    most = Foreseen(event.epoch, event.turn, event.call, made.spend.tokens, made.nanousd, made.priced)
-    had = before.get(event.agent)
-    if had is not None and (had.epoch, had.turn) == (event.epoch, event.turn):
-        most = most._replace(
-            call=max(had.call, most.call),
-            tokens=max(had.tokens, most.tokens),
-            nanousd=max(had.nanousd, most.nanousd),
-            priced=had.priced and most.priced,
-        )
-    return {**before, event.agent: most}
+    state.ledger = Ledger(accounts, opened)
 
 
 def _set(state: State, event: BudgetSet, _at: float) -> None:
@@ -342,7 +322,7 @@ def _set(state: State, event: BudgetSet, _at: float) -> None:
     account = account._replace(limits=limits)
     told = next((mark for mark in MARKS if percent(account) >= mark), 0)
     account = account._replace(warned=min(account.warned, told))
-    state.ledger = replace(state.ledger, accounts={**state.ledger.accounts, event.scope: account}, open=opened)
+    state.ledger = Ledger({**state.ledger.accounts, event.scope: account}, opened)
 
 
 def _history(state: State, scope: str) -> tuple[Spend, Spend, int]:

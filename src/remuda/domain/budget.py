@@ -5,8 +5,6 @@ waits for others to be settled, or is refused. Where calls are only told of afte
 first that passes the limit.
 """
 
-from collections.abc import Iterator
-
 from remuda.domain.accounts import (
     MEASURES,
     NANOUSD,
@@ -24,11 +22,11 @@ from remuda.domain.accounts import (
     shortage,
     spent_out,
 )
-from remuda.domain.budget_commands import CheckBudget, GrantBudget, RecallCall, ReserveBudget, SetBudget, SettleBudget
+from remuda.domain.budget_commands import CheckBudget, GrantBudget, ReserveBudget, SetBudget, SettleBudget
 from remuda.domain.draft import Decision, Draft
 from remuda.domain.errors import Conflict, Invalid, Refused
 from remuda.domain.events import BudgetReserved, BudgetSet, BudgetWarned, ReportIgnored, UsageRecorded
-from remuda.domain.ledger import ASSUMED_NANOUSD, PROJECT, Ledger, Limits, Reservation, call_key, limited
+from remuda.domain.ledger import ASSUMED_NANOUSD, PROJECT, Limits, Reservation, call_key, limited
 from remuda.domain.lifecycle import DEAD, Stage, Status
 from remuda.domain.reports import usage_fault
 from remuda.domain.state import Agent, Outcome, Usage
@@ -237,36 +235,6 @@ def settle(decision: Decision, command: SettleBudget) -> None:
 def whole(made: Reservation) -> Usage:
     """All that was reserved: what counts where nobody knows what was spent."""
     return Usage(made.input_tokens, made.output_tokens, cost_nanousd=made.nanousd if made.priced else None)
-
-
-def recall(decision: Decision, command: RecallCall) -> None:
-    """As if it had been kept in time; what was reserved for it counts when the runtime starts. Whether there is room is
-    not asked again: there was."""
-    draft = decision.agent(command.agent)
-    known = decision.state.ledger.foreseen.get(command.agent)
-    if known is None or known.epoch != command.epoch or command.call <= known.call:
-        raise Refused(f"call {command.call} of {command.agent} stands in the log, or its turn is over")
-    over = scopes(decision.state, draft.agent)
-    draft.emit(
-        BudgetReserved(
-            command.agent,
-            command.epoch,
-            known.turn,
-            command.call,
-            over,
-            command.input_tokens,
-            command.output_tokens,
-            command.nanousd,
-            command.priced,
-        )
-    )
-
-
-def lost_at_most(ledger: Ledger) -> Iterator[RecallCall]:
-    """One call of each turn that was under way may have left and be lost, and was no larger than this."""
-    for agent, each in ledger.foreseen.items():
-        tokens, nanousd = each.bound.tokens, each.bound.nanousd
-        yield RecallCall(agent, each.epoch, each.call + 1, tokens, 0, nanousd, each.priced)
 
 
 def settle_lost(decision: Decision) -> None:

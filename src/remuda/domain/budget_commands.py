@@ -42,19 +42,6 @@ class ReserveBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallCall:
-    """A call that the last runtime made, or may have made, and could not write down any more."""
-
-    agent: str
-    epoch: int
-    call: int
-    input_tokens: int
-    output_tokens: int
-    nanousd: int
-    priced: bool
-
-
-@dataclass(frozen=True, slots=True)
 class SettleBudget:
     """The call is over. None: nobody will know what it used, and all that was reserved counts as spent."""
 
@@ -71,4 +58,4 @@ class CheckBudget:
     agent: str
 
 
-BudgetCommand = SetBudget | GrantBudget | ReserveBudget | RecallCall | SettleBudget | CheckBudget
+BudgetCommand = SetBudget | GrantBudget | ReserveBudget | SettleBudget | CheckBudget

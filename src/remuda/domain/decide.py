@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from remuda.domain import budget, burial, questions, reports, speaking, task_decide, task_reports, verdict, workflow
-from remuda.domain.budget_commands import CheckBudget, GrantBudget, RecallCall, ReserveBudget, SetBudget, SettleBudget
+from remuda.domain.budget_commands import CheckBudget, GrantBudget, ReserveBudget, SetBudget, SettleBudget
 from remuda.domain.commands import (
     AgentCommand,
     AnswerQuestion,
@@ -282,7 +282,6 @@ RULES: Mapping[type, Callable[[Decision, Any], object]] = {
     SetBudget: budget.set_budget,
     GrantBudget: budget.grant,
     ReserveBudget: budget.reserve,
-    RecallCall: budget.recall,
     SettleBudget: budget.settle,
     CheckBudget: budget.check,
     NudgeAgent: verdict.nudge,

@@ -68,41 +68,10 @@ class Reservation(NamedTuple):
         return Spend(self.input_tokens + self.output_tokens, self.nanousd)
 
 
-class Foreseen(NamedTuple):
-    """The most that a call of a turn under way has reserved so far. One that is hardly larger may leave before its own
-    reservation is on the disk: should the log lose that one, so much is counted in its place."""
-
-    epoch: int
-    turn: int
-    call: int  # the last that the log tells of
-    tokens: int
-    nanousd: int
-    priced: bool
-
-    @property
-    def bound(self) -> Spend:
-        """A quarter more: the calls of a turn grow."""
-        return Spend(self.tokens * 5 // 4, self.nanousd * 5 // 4)
-
-
 @dataclass(frozen=True, slots=True)
 class Ledger:
     accounts: dict[str, Account] = field(default_factory=dict)
     open: dict[str, Reservation] = field(default_factory=dict)  # by `call_key`
-    foreseen: dict[str, Foreseen] = field(default_factory=dict)  # by agent
-
-
-def ahead(kept: Ledger, newest: Ledger, agent: str, epoch: int, call: int) -> Reservation | None:
-    """A call that is decided and may leave before it is kept, because what is kept has foreseen it. It must be the last
-    that was decided: then a log that knows of a later one knows of this too."""
-    made = newest.open.get(call_key(agent, epoch, call))
-    known, latest = kept.foreseen.get(agent), newest.foreseen.get(agent)
-    if made is None or known is None or latest is None or latest.call != call:
-        return None
-    if (known.epoch, known.turn) != (epoch, made.turn):
-        return None
-    fits = made.spend.tokens <= known.bound.tokens and made.nanousd <= known.bound.nanousd
-    return made if fits else None
 
 
 def call_key(agent: str, epoch: int, call: int) -> str:

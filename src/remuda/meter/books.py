@@ -1,5 +1,4 @@
-"""The runtime's ledger, as the meter sees it: a reservation is decided by the loop, and on the disk before the call, or
-one that is about as large and that counts in its place, should it be lost."""
+"""The runtime's ledger, as the meter sees it: a reservation is decided by the loop, and on the disk before the call."""
 
 import asyncio
 import contextlib
@@ -10,13 +9,11 @@ from itertools import count
 from remuda.agents.prices import Table, cost_nanousd
 from remuda.domain.accounts import scopes
 from remuda.domain.budget import speaks
-from remuda.domain.budget_commands import RecallCall, ReserveBudget, SettleBudget
-from remuda.domain.errors import Conflict, RemudaError, StoreFailed
+from remuda.domain.budget_commands import ReserveBudget, SettleBudget
+from remuda.domain.errors import Conflict, RemudaError
 from remuda.domain.events import BudgetReserved, TriggerFired
-from remuda.domain.ledger import ahead
 from remuda.domain.state import Usage
 from remuda.meter import Estimate, Grant, Refusal, Seat
-from remuda.meter.ahead import Ahead
 from remuda.runtime.batch import Reply
 from remuda.runtime.runtime import Runtime
 
@@ -32,20 +29,6 @@ class Books:
         self._prices = prices
         self._calls = count(1)
         self._settled = asyncio.Event()
-        self._ahead = Ahead(runtime.place.state / "calls-ahead")
-        self._leading: set[Seat] = set()  # whose last call has left ahead of the disk
-
-    async def recall(self) -> None:
-        """What the last runtime could not write down. To be called before this one starts: it settles what is open."""
-        state = self._runtime.loop.state
-        for call in () if state.stopped_cleanly else self._ahead.left(state.ledger):
-            try:
-                await self._runtime.submit(call)
-            except StoreFailed:
-                raise
-            except RemudaError as known:
-                log.info("a call is not recalled: %s", known)
-        self._ahead.begin()
 
     def limited(self, seat: Seat) -> bool:
         state = self._runtime.loop.state
@@ -66,11 +49,7 @@ class Books:
         while True:
             self._settled.clear()
             try:
-                reply = self._runtime.loop.submit(command)
-                await asyncio.sleep(0)  # the loop decides at once; it is the disk that takes its time
-                if not reply.done() and (output := self._leave_ahead(seat, call, reply)) is not None:
-                    return Grant(seat, call, estimate.model, output)
-                accepted = await reply
+                accepted = await self._runtime.loop.submit(command)
             except asyncio.CancelledError:
                 self.settle(Grant(seat, call, estimate.model), Usage())  # who leaves meanwhile has made no call
                 raise
@@ -85,27 +64,6 @@ class Books:
                     return Grant(seat, call, estimate.model, event.output_tokens if event.scopes else None)
             why = next((event.evidence for event in accepted.events if isinstance(event, TriggerFired)), "no budget")
             return Refusal(f"Remuda: {why}. `remuda budget grant` gives it more.")
-
-    def _leave_ahead(self, seat: Seat, call: int, reply: Reply) -> int | None:
-        """The output that the call may have, when it need not wait for the disk: the disk has foreseen it, and nothing
-        else of this session has left ahead."""
-        loop = self._runtime.loop
-        made = ahead(loop.shown.ledger, loop.state.ledger, seat.agent, seat.epoch, call)
-        if made is None or loop.state.stopped_cleanly:  # ... for then the next runtime will not look for it
-            return None
-        amounts = made.input_tokens, made.output_tokens, made.nanousd, made.priced
-        if seat in self._leading or not self._ahead.note(RecallCall(seat.agent, seat.epoch, call, *amounts)):
-            return None
-        self._leading.add(seat)
-        reply.add_done_callback(lambda done: self._kept(seat, done))
-        return made.output_tokens
-
-    def _kept(self, seat: Seat, reply: Reply) -> None:
-        if reply.cancelled() or reply.exception() is not None:
-            return  # the log failed: the next runtime has to know of it
-        self._leading.discard(seat)
-        if not self._leading:
-            self._ahead.tidy()
 
     def settle(self, grant: Grant, usage: Usage | None) -> None:
         if usage is not None:

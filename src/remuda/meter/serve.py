@@ -33,9 +33,7 @@ async def serve_meter(runtime: Runtime) -> AsyncIterator[Meter | None]:
     settings = runtime.settings.meter
     upstreams = {api: Upstream(each.url, each.key) for api, each in settings.services(os.environ).items()}
     desk = Desk(rows(runtime.settings), upstreams, settings.skip)
-    books = Books(runtime, desk.prices)
-    await books.recall()
-    meter = Meter(upstreams, books, desk.seat_of)
+    meter = Meter(upstreams, Books(runtime, desk.prices), desk.seat_of)
     try:
         if settings.on:
             await meter.open()

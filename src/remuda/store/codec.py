@@ -7,7 +7,7 @@ import msgspec
 
 from remuda.domain.errors import StoreCorrupt, StoreTooNew
 from remuda.domain.events import Event
-from remuda.domain.ledger import Account, Foreseen, Limits, Reservation, Spend
+from remuda.domain.ledger import Account, Limits, Reservation, Spend
 from remuda.domain.spin import Print, Trail
 from remuda.domain.state import Agent, Metrics, Session, State
 from remuda.domain.task import Task
@@ -24,8 +24,7 @@ def shape() -> str:
     it. Named tuples are written as lists, so the schema leaves out their names: they are added, or two fields could
     change places unnoticed."""
     names = [
-        each._fields
-        for each in (Agent, Session, Metrics, Task, Account, Limits, Reservation, Foreseen, Spend, Trail, Print)
+        each._fields for each in (Agent, Session, Metrics, Task, Account, Limits, Reservation, Spend, Trail, Print)
     ]
     return hashlib.sha256(msgspec.json.encode((msgspec.json.schema(State), names), order="sorted")).hexdigest()[:16]
 

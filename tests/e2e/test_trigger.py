@@ -172,6 +172,10 @@ def test_a_drill_stops_anyone(project: Project) -> None:
     project("trigger", "fire", "bob", "--why", "a drill").fails(3, "may go on")
     assert "may go on       user says so: changeset does not fire before" in project.ok("show", "bob")
     project("trigger", "fire", "nobody", "--why", "a drill").fails(3, "no agent")
+    spent = project.ok("trigger", "fire", "bob", "--why", "a drill", "--trigger", "budget")
+    assert spent == "bob is paused, and `remuda resume bob` ends it\n"
+    assert "remuda budget grant bob" in project.ok("loops")
+    project.ok("resume", "bob")
     project.ok("trigger", "fire", "bob", "--why", "a drill", "--trigger", "stall")
     took = project.ok("verdict", "bob", "restart")
     assert took.startswith("bob is reaped; worker-")

@@ -101,7 +101,7 @@ def explain(error: Exception) -> tuple[str, int]:
             return str(error), error.exit_code
         case click.UsageError():
             where = error.ctx.command_path if error.ctx else "remuda"
-            return f"{error.format_message()} See `{where} --help`.", error.exit_code
+            return f"{error.format_message().rstrip('.')}. See `{where} --help`.", error.exit_code
         case click.ClickException():
             return error.format_message(), error.exit_code
         case Broken():

@@ -17,7 +17,7 @@ def trigger() -> None:
 @click.option(
     "--trigger",
     "which",
-    type=click.Choice(["spin", "stall", "changeset", "gang"]),
+    type=click.Choice(["budget", "spin", "stall", "changeset", "gang"]),
     default="changeset",
     show_default=True,
     help="What is wrong; gang stops all that it spawned as well.",
@@ -29,6 +29,8 @@ def fire(agent: str, which: str, why: str, as_json: bool) -> None:
     answer = write(
         project(), agent_path(agent, "trigger"), {"trigger": which, "evidence": text_of("the evidence", why)}
     )
-    out_json(answer) if as_json else out(
-        f"{agent} is {answer['agent']['status']}, and {answer['sought']['judge']} is asked: `remuda verdict {agent}`"
+    sought = answer["sought"]
+    next_step = (
+        f"{sought['judge']} is asked: `remuda verdict {agent}`" if sought else f"`remuda resume {agent}` ends it"
     )
+    out_json(answer) if as_json else out(f"{agent} is {answer['agent']['status']}, and {next_step}")

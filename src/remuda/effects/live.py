@@ -48,6 +48,7 @@ class Live:
         self.folder = ""  # where it works, from the project's root
         self.steps = Steps(None, tell)  # whoever knows where it works says so
         self.token = ""  # by which its process is known at every door: the agent's name, and a secret
+        self.metered = False  # its calls to a model go through the meter
         self.turn = 0
         self.fault: tuple[str, Failure] | None = None  # why we gave up on it, if we did
         self.session: Session | None = None

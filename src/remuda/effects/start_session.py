@@ -37,6 +37,7 @@ async def start_session(world: World, effect: StartSession) -> Report:
     live.steps = Steps(folder, world.tell)
     live.questions = Questions(effect.agent, world.policy(effect.role), [str(folder)], live.put_question)
     loan = world.loan(effect, live.token)
+    live.metered = loan.metered
     who = await asyncio.to_thread(identity, folder) if effect.folder else {}  # so that it can commit in its worktree
     launch = Launch(
         agent=effect.agent,

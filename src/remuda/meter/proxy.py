@@ -36,7 +36,7 @@ class Meter:
         self._lines = lines_of(upstreams)
         self._ledger = ledger
         self._seat_of = seat_of
-        self._known: dict[Seat, tuple[Known, ...]] = {}
+        self._known: dict[str, tuple[Known, ...]] = {}  # by token
         self._callers: set[Caller] = set()
         self._server: asyncio.Server | None = None
 
@@ -60,9 +60,6 @@ class Meter:
             await asyncio.wait(serving)
         for lines in self._lines.values():
             lines.close()
-
-    def forget(self, seat: Seat) -> None:
-        self._known.pop(seat, None)
 
     # --- one request; the answer is whether the connection may be used again ---
 
@@ -92,7 +89,7 @@ class Meter:
     async def _spend(self, caller: Caller, request: Request, target: Target, key: str | None, seat: Seat) -> bool:
         limited = self._ledger.limited(seat)
         try:
-            demand = self._demand(request, target, seat) if limited else _glance(request, target)
+            demand = self._demand(request, target) if limited else _glance(request, target)
         except Invalid as error:
             return _say(caller, target.api, 400, str(error))
         grant = await self._ledger.reserve(seat, demand.estimate)
@@ -109,17 +106,20 @@ class Meter:
         finally:
             self._ledger.settle(grant, usage)
         if usage is not None and not demand.as_it_came:
-            self._remember(seat, demand, usage)
+            self._remember(token_of(request), demand, usage)
         return _reusable(answer)
 
-    def _demand(self, request: Request, target: Target, seat: Seat) -> Demand:
+    def _demand(self, request: Request, target: Target) -> Demand:
         body = decode(request.body, request.header(b"content-encoding").lower())
-        return read(target.api, target.path, body, self._known.get(seat, ()))
+        return read(target.api, target.path, body, self._known.get(token_of(request), ()))
 
-    def _remember(self, seat: Seat, demand: Demand, usage: Usage) -> None:
+    def _remember(self, token: str, demand: Demand, usage: Usage) -> None:
         counted = usage.input_tokens + usage.cache_read_tokens + usage.cache_creation_tokens
-        if counted:
-            self._known[seat] = (*self._known.get(seat, ()), demand.known(counted))[-REMEMBERED:]
+        if not counted:
+            return
+        if token not in self._known:  # with a new session the old ones go: what they sent is large
+            self._known = {each: known for each, known in self._known.items() if self._seat_of(each) is not None}
+        self._known[token] = (*self._known.get(token, ()), demand.known(counted))[-REMEMBERED:]
 
     def _passage(self, caller: Caller, api: Api, tally: Callable[[str, str], Tally] | None = None) -> Passage:
         return Passage(self._lines[api.name], caller, tally, partial(_say, caller, api))

@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from remuda.agents import prices
 from remuda.agents.catalog import Row, metered
@@ -33,7 +34,7 @@ async def serve_meter(runtime: Runtime) -> AsyncIterator[Meter | None]:
     settings = runtime.settings.meter
     upstreams = {api: Upstream(each.url, each.key) for api, each in settings.services(os.environ).items()}
     desk = Desk(rows(runtime.settings), upstreams, settings.skip)
-    meter = Meter(upstreams, Books(runtime, desk.prices), desk.seat_of)
+    meter = Meter(upstreams, Books(runtime, desk.prices), partial(_seat_of, runtime))
     try:
         if settings.on:
             await meter.open()
@@ -48,8 +49,15 @@ async def serve_meter(runtime: Runtime) -> AsyncIterator[Meter | None]:
         desk.prices.cancel()
 
 
+def _seat_of(runtime: Runtime, token: str) -> Seat | None:
+    """Only of sessions that were lent the way to the meter: what others spend is none of its business, nor is the key
+    that it has any of theirs."""
+    live = runtime.session(token)
+    return Seat(live.agent, live.epoch) if live is not None and live.metered else None
+
+
 class Desk:
-    """Gives each session that starts the way to the meter, and knows it again by its token."""
+    """Gives each session that starts the way to the meter."""
 
     def __init__(self, programs: Mapping[str, Row], upstreams: Mapping[str, Upstream], skip: tuple[str, ...]) -> None:
         self.url = ""
@@ -58,10 +66,6 @@ class Desk:
         self._programs = programs
         self._upstreams = upstreams
         self._skip = skip
-        self._seats: dict[str, Seat] = {}
-
-    def seat_of(self, token: str) -> Seat | None:
-        return self._seats.get(token)
 
     def lend(self, effect: StartSession, token: str) -> Loan:
         """Nothing for a program that cannot be told where its model is, that was told where by whoever spawned it, or
@@ -71,8 +75,6 @@ class Desk:
             return Loan()
         if not any(self._has_key(api) for api in row.endpoint.apis):
             return Loan()
-        self._seats = {each: seat for each, seat in self._seats.items() if seat.agent != effect.agent}
-        self._seats[token] = Seat(effect.agent, effect.epoch)
         self._loading = self._loading or asyncio.ensure_future(self._load())
         env, options = metered(row, self.url, token)
         return Loan(env=env, options=options, metered=True)

@@ -65,9 +65,10 @@ class Purse:
 
 
 @asynccontextmanager
-async def meter_of(url: str, purse: Purse, *, token: str = KEY) -> AsyncIterator[Meter]:
+async def meter_of(url: str, purse: Purse, *, seats: dict[str, Seat] | None = None) -> AsyncIterator[Meter]:
     os.environ[VARIABLE] = REAL
-    meter = Meter({api.name: Upstream(url, VARIABLE) for api in APIS}, purse, {token: ADA}.get)
+    known = {KEY: ADA} if seats is None else seats
+    meter = Meter({api.name: Upstream(url, VARIABLE) for api in APIS}, purse, known.get)
     await meter.open()
     try:
         yield meter

@@ -9,7 +9,6 @@ import pytest
 from meter.kit import ADA, EMPTY, Purse, meter_of, post, run, service_of, until
 from remuda.domain.state import Usage
 from remuda.meter import Refusal, Seat
-from remuda.meter.apis import APIS
 from remuda.meter.proxy import Meter
 from remuda.meter.upstream import Upstream
 from remuda.scripted_model import ScriptedModel
@@ -358,17 +357,12 @@ def test_a_caller_that_leaves_while_it_waits_for_its_turn_is_not_waited_for() ->
 def test_what_a_session_has_sent_is_forgotten_when_it_is_over_and_another_calls() -> None:
     async def story() -> None:
         seats = {"first": ADA, "second": Seat("bob", 1)}
-        async with ScriptedModel() as model:
-            upstreams = {api.name: Upstream(model.url, "") for api in APIS}
-            meter = Meter(upstreams, Purse(tokens=100_000), seats.get)
-            await meter.open()
-            path, body = request(
-                "anthropic", script({"use": {"input": 50}}, {"say": "hello"}), stream=False, tools=False
-            )
+        steps = script({"use": {"input": 50}}, {"say": "hello"})
+        path, body = request("anthropic", steps, stream=False, tools=False)
+        async with ScriptedModel() as model, meter_of(model.url, Purse(tokens=100_000), seats=seats) as meter:
             for token in ("first", "second"):
                 assert b" 200 " in await post(meter.url, path, encoded({**body, "max_tokens": 100}), token=token)
                 assert list(meter._known) == [token]
                 del seats[token]
-            await meter.close()
 
     run(story)

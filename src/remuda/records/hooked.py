@@ -59,7 +59,7 @@ def heard(agent: str, payload: "Payload") -> "Payload":
     else:
         turn = find_open(repository, session=_session(payload), agent=agent)
         if turn is not None:
-            return _during(repository, turn, kind, payload)
+            return _during(repository, turn, agent, kind, payload)
     return {}
 
 
@@ -102,7 +102,7 @@ def _same(before: OpenTurn, asked: Asked) -> bool:
     return bool(begun["prompt_length"] == len(asked.prompt) and time.time() - begun["start"]["wall"] < TWICE)
 
 
-def _during(repository: Repository, turn: OpenTurn, kind: str, payload: "Payload") -> "Payload":
+def _during(repository: Repository, turn: OpenTurn, agent: str, kind: str, payload: "Payload") -> "Payload":
     if kind in ("tool", "failed tool"):
         name, given = str(payload.get("tool_name") or "unknown"), payload.get("tool_input")
         given = given if isinstance(given, dict) else {}
@@ -129,7 +129,8 @@ def _during(repository: Repository, turn: OpenTurn, kind: str, payload: "Payload
     if more.get("transcript"):
         from remuda.records.transcripts import used
 
-        said |= used(str(more["transcript"]), int(more["offset"]))
+        awaited = told if payload.get("hook_event_name") == "Stop" and agent == "claude" else ""
+        said |= used(str(more["transcript"]), int(more["offset"]), awaited)
     end(turn, kind, **said)
     finish_later(repository)
     return {}

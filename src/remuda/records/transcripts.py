@@ -1,6 +1,7 @@
 """Tokens and model of a turn, from the transcript that the agent's program keeps: what was written since it began."""
 
 import json
+import time
 
 from remuda.records.files import read
 
@@ -10,21 +11,43 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST = 64 << 20  # bytes of one turn's transcript
+PATIENCE = 1.0  # seconds for the last word to be written
+LOOK_EVERY = 0.02
+TAIL = 40  # characters by which it is known
 
 
-def used(path: str, offset: int) -> "dict[str, Any]":
-    """`tokens` and `model`, as far as they can be told. Whatever is odd in the file is passed over."""
+def used(path: str, offset: int, last_word: str = "") -> "dict[str, Any]":
+    """`tokens` and `model`, as far as they can be told. Whatever is odd in the file is passed over. A program may write
+    its last word, and with it what that cost, a moment after it has told it: it is waited for."""
+    until = time.monotonic() + PATIENCE
     try:
-        data = (read(path) or b"")[offset : offset + MOST]
+        lines = _since(path, offset)
+        while lines and last_word and not _says(lines, last_word[-TAIL:]) and time.monotonic() < until:
+            time.sleep(LOOK_EVERY)
+            lines = _since(path, offset)
     except OSError:
         return {}
     calls: dict[str, dict[str, int]] = {}
     model = ""
-    for number, line in enumerate(_objects(data)):
+    for number, line in enumerate(lines):
         model = _claude(line, calls) or _codex(line, calls, number) or model
     names = ("input", "output", "cache_read", "cache_creation")
     tokens = {name: sum(call[name] for call in calls.values()) for name in names} if calls else None
     return {"tokens": tokens, "model": model}
+
+
+def _since(path: str, offset: int) -> "list[dict[str, Any]]":
+    return list(_objects((read(path) or b"")[offset : offset + MOST]))
+
+
+def _says(lines: "list[dict[str, Any]]", word: str) -> bool:
+    return any(line.get("type") == "assistant" and word in _text(line.get("message")) for line in lines)
+
+
+def _text(message: object) -> str:
+    content = message.get("content") if isinstance(message, dict) else None
+    parts = content if isinstance(content, list) else ()
+    return "".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
 
 
 def _objects(data: bytes) -> "Iterator[dict[str, Any]]":

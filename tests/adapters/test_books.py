@@ -7,7 +7,7 @@ from pathlib import Path
 
 from adapters.agent_kit import launch_in
 from remuda.agents.books import Page
-from remuda.agents.gemini_books import GeminiBooks, pause_before_resume
+from remuda.agents.gemini_books import GeminiBooks, before_resume
 from remuda.agents.opencode_books import OpencodeBooks
 from remuda.domain.failure import Failure
 from remuda.domain.state import Usage
@@ -96,10 +96,11 @@ def test_opencode_tells_which_call_it_is_about_to_try_again(tmp_path: Path) -> N
     asyncio.run(story())
 
 
-def gemini_file(home: Path, minute: str, *lines: object) -> None:
+def gemini_file(home: Path, minute: str, *lines: object) -> Path:
     path = home / ".gemini/tmp/project/chats" / f"session-{minute}-{REF[:8]}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in lines))
+    return path
 
 
 def test_gemini_tells_every_call_once_and_passes_over_the_rest(tmp_path: Path) -> None:
@@ -112,9 +113,22 @@ def test_gemini_tells_every_call_once_and_passes_over_the_rest(tmp_path: Path) -
     assert (kept.id, kept.model, kept.usage) == ("a", "gemini-2.5-flash", Usage(1100, 40, 100, 0, 1200))
 
 
+def test_the_empty_beginning_that_a_load_leaves_goes_before_gemini_sweeps_the_conversation_with_it(
+    tmp_path: Path,
+) -> None:
+    launch = launch_in(tmp_path, env={"HOME": str(tmp_path)}, resume=REF)
+    told = gemini_file(tmp_path, "2026-11-16T00-03", {"id": "1", "type": "user"}, {"id": "2", "type": "gemini"})
+    left = gemini_file(tmp_path, "2026-11-16T00-04", {"id": "3", "type": "user"})
+    assert before_resume(launch, datetime(2026, 11, 16, 0, 4, 45, tzinfo=UTC)) == 0.0, "the old one is written on"
+    assert (told.exists(), left.exists()) == (True, False)
+    unanswered = gemini_file(tmp_path, "2026-11-16T00-03", {"id": "1", "type": "user"})
+    before_resume(launch)
+    assert unanswered.exists(), "where nothing was answered yet, it is the conversation itself"
+
+
 def test_a_gemini_conversation_is_not_loaded_in_the_minute_of_its_birth(tmp_path: Path) -> None:
     launch = launch_in(tmp_path, env={"HOME": str(tmp_path)}, resume=REF)
     gemini_file(tmp_path, "2026-11-16T00-04", {})
-    assert pause_before_resume(launch, datetime(2026, 11, 16, 0, 4, 45, tzinfo=UTC)) == 15.0
-    assert pause_before_resume(launch, datetime(2026, 11, 16, 0, 5, 0, tzinfo=UTC)) == 0.0
-    assert pause_before_resume(launch_in(tmp_path, env={"HOME": str(tmp_path)}, resume="other")) == 0.0
+    assert before_resume(launch, datetime(2026, 11, 16, 0, 4, 45, tzinfo=UTC)) == 15.0
+    assert before_resume(launch, datetime(2026, 11, 16, 0, 5, 0, tzinfo=UTC)) == 0.0
+    assert before_resume(launch_in(tmp_path, env={"HOME": str(tmp_path)}, resume="other")) == 0.0

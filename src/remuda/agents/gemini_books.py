@@ -2,14 +2,18 @@
 
 Its ACP answer gives the turn's sum and leaves out what came from the cache; the file has it call by call.
 
-The same files are the reason for a pause. Gemini names a file by the minute in which it opens the conversation, and
-begins it anew when it opens one. Loaded within the minute of its birth, a conversation would be overwritten by its own
-empty beginning and lost (seen with 0.61.0), so whoever wants to go on with it waits until that minute is over.
+The same files have to be seen to before a conversation is gone on with (seen with 0.61.0). Gemini names a file by the
+minute in which it opens the conversation, and begins one anew whenever it opens it, though it then goes on in the old
+one. Loaded within the minute of its birth, a conversation would be overwritten by its own empty beginning and lost, so
+that minute is waited out. And the empty beginning that a load leaves is swept at the next start, with all files of that
+conversation: it is removed before.
 """
 
 import asyncio
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +25,7 @@ from remuda.agents.books import Kept, Page
 from remuda.domain.state import Usage
 
 MINUTE = 60.0
+_ANSWERED = re.compile(rb'"type"\s*:\s*"gemini"')
 
 
 class _Tokens(Struct):
@@ -81,12 +86,28 @@ def _usage(used: _Tokens) -> Usage:
     )
 
 
-def pause_before_resume(launch: Launch, now: datetime | None = None) -> float:
+def before_resume(launch: Launch, now: datetime | None = None) -> float:
     """Seconds until the conversation may be loaded without harm."""
     now = now or datetime.now(UTC)
     born_now = f"-{now:%Y-%m-%dT%H-%M}-"
-    young = any(born_now in path.name for path in files_of(home_of(launch), launch.resume))
+    young = any(born_now in path.name for path in _swept(files_of(home_of(launch), launch.resume)))
     return MINUTE - now.second - now.microsecond / 1e6 if young else 0.0
+
+
+def _swept(files: Sequence[Path]) -> Sequence[Path]:
+    """The files of a conversation, without the empty beginnings that loading it has left."""
+    answered = [path for path in files if _is_answered(path)]
+    with suppress(OSError):
+        for path in set(files) - set(answered) if answered else ():
+            path.unlink()
+    return answered or files
+
+
+def _is_answered(path: Path) -> bool:
+    try:
+        return _ANSWERED.search(path.read_bytes()) is not None
+    except OSError:
+        return True  # nobody can tell, so it stays
 
 
 def files_of(home: Path, ref: str) -> list[Path]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from remuda.agents import Launch
 from remuda.agents.books import Books
-from remuda.agents.gemini_books import GeminiBooks, pause_before_resume
+from remuda.agents.gemini_books import GeminiBooks, before_resume
 from remuda.agents.opencode_books import OpencodeBooks
 
 Pattern = re.Pattern[str]
@@ -56,7 +56,7 @@ class Quirks:
     tool_in_id: Pattern | None = None  # finds the tool's name in the id of its call
     replays_late: bool = False  # the history of a loaded session comes after the answer that it is loaded
     books: Callable[[Launch], Books] | None = None  # of its own, which tell each call where its protocol does not
-    pause: Callable[[Launch], float] | None = None  # seconds to wait before a conversation can be gone on with
+    before_resume: Callable[[Launch], float] | None = None  # sees to its files; gives the seconds to wait then
     notices: str = ""  # the method of its own notices, which are read as updates of the session too
 
     @property
@@ -103,7 +103,7 @@ GEMINI = Quirks(
     bypass_mode="yolo",
     replays_late=True,
     books=GeminiBooks,
-    pause=pause_before_resume,
+    before_resume=before_resume,
     tool_in_id=re.compile(r"(.+)__"),  # run_shell_command__call_1794779729206
 )
 

@@ -3,6 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 WORKERS ?= 4
+LIVE_WORKERS ?= 3
 ONLY ?=
 PIN := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header
 PINNED := agents/requirements agents/tool_servers/requirements bench/locks/gateway bench/locks/meter
@@ -44,10 +45,10 @@ sandbox: ## Install bubblewrap for the tests of the sandbox, where apt and root 
 
 test: check sandbox agents servers ## Check, then run the whole test suite, the live tests with no network but loopback
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not live" --cov=remuda.domain --cov-branch --cov-fail-under=100 --cov-report=term:skip-covered
-	agents/loopback $(BIN)/python -m pytest -n 2 -m live
+	agents/loopback $(BIN)/python -m pytest -n $(LIVE_WORKERS) -m live
 
 live: agents servers ## Run only the tests that drive real coding agents: make live [ONLY=goose]
-	agents/loopback $(BIN)/python -m pytest -n 2 -m live -k "$(ONLY)"
+	agents/loopback $(BIN)/python -m pytest -n $(LIVE_WORKERS) -m live -k "$(ONLY)"
 
 quick: setup ## Run the tests that take seconds
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not long and not live"

@@ -119,16 +119,23 @@ def test_the_empty_beginning_that_a_load_leaves_goes_before_gemini_sweeps_the_co
     launch = launch_in(tmp_path, env={"HOME": str(tmp_path)}, resume=REF)
     told = gemini_file(tmp_path, "2026-11-16T00-03", {"id": "1", "type": "user"}, {"id": "2", "type": "gemini"})
     left = gemini_file(tmp_path, "2026-11-16T00-04", {"id": "3", "type": "user"})
-    assert before_resume(launch, datetime(2026, 11, 16, 0, 4, 45, tzinfo=UTC)) == 0.0, "the old one is written on"
+    before_resume(launch, datetime(2026, 11, 16, 0, 4, 45, tzinfo=UTC))
     assert (told.exists(), left.exists()) == (True, False)
     unanswered = gemini_file(tmp_path, "2026-11-16T00-03", {"id": "1", "type": "user"})
     before_resume(launch)
     assert unanswered.exists(), "where nothing was answered yet, it is the conversation itself"
 
 
-def test_a_gemini_conversation_is_not_loaded_in_the_minute_of_its_birth(tmp_path: Path) -> None:
+def test_a_gemini_conversation_of_this_minute_is_not_overwritten_by_its_own_beginning(tmp_path: Path) -> None:
     launch = launch_in(tmp_path, env={"HOME": str(tmp_path)}, resume=REF)
-    gemini_file(tmp_path, "2026-11-16T00-04", {})
-    assert before_resume(launch, datetime(2026, 11, 16, 0, 4, 45, tzinfo=UTC)) == 15.0
-    assert before_resume(launch, datetime(2026, 11, 16, 0, 5, 0, tzinfo=UTC)) == 0.0
-    assert before_resume(launch_in(tmp_path, env={"HOME": str(tmp_path)}, resume="other")) == 0.0
+    young, old = (
+        gemini_file(tmp_path, f"2026-11-16T00-0{minute}", {"id": minute, "type": "gemini"}) for minute in "43"
+    )
+    told = young.read_bytes(), old.read_bytes()
+    before_resume(launch, datetime(2026, 11, 16, 0, 5, 0, tzinfo=UTC))
+    assert (young.read_bytes(), old.read_bytes()) == told
+    before_resume(launch_in(tmp_path, env={"HOME": str(tmp_path)}, resume="other"))
+    before_resume(launch, datetime(2026, 11, 16, 0, 4, 45, tzinfo=UTC))
+    assert not young.exists(), "Gemini will begin one of this name"
+    moved = young.with_name(young.name.replace("00-04", "00-02"))
+    assert (moved.read_bytes(), old.read_bytes()) == told

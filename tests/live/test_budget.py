@@ -11,7 +11,7 @@ from live.kit import WITHIN, script
 from live.project_kit import BYPASS, MODELS, OPTIONS, REAL, Place, until_paused
 from remuda.domain.budget_commands import GrantBudget, SetBudget
 from remuda.domain.commands import SpawnAgent
-from remuda.domain.events import TriggerFired, TurnEnded
+from remuda.domain.events import SessionStarted, TriggerFired, TurnEnded
 from remuda.domain.failure import Failure
 from remuda.domain.ledger import Account, Limits
 from remuda.domain.state import Outcome
@@ -67,6 +67,10 @@ def test_a_metered_agent_spends_nothing_past_its_budget_and_goes_on_when_it_is_g
             await model.until(lambda calls: len(calls) > before, within=WITHIN)
             await until_paused(runtime, ada)
             assert spent(model) == account(runtime, ada).spent.tokens <= 350_000
+            log = [record.event for record in await runtime.store.read(0, 10_000)]
+            refs = [event.ref for event in log if isinstance(event, SessionStarted)]
+            assert len(refs) > 1
+            assert len(set(refs)) == 1, "it remembers, however often it was stopped"
 
     uvloop.run(story())
 

@@ -69,7 +69,7 @@ async def open_session(
     Whether it was resumed shows in `ref`. When it raises, nothing of the agent is left running.
     """
     if launch.resume and quirks.before_resume:
-        await asyncio.sleep(await asyncio.to_thread(quirks.before_resume, launch))
+        await asyncio.to_thread(quirks.before_resume, launch)
     session = AcpSession(launch, listen, ask, quirks)
     await session.start(argv)
     try:

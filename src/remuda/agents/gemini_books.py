@@ -4,9 +4,9 @@ Its ACP answer gives the turn's sum and leaves out what came from the cache; the
 
 The same files have to be seen to before a conversation is gone on with (seen with 0.61.0). Gemini names a file by the
 minute in which it opens the conversation, and begins one anew whenever it opens it, though it then goes on in the old
-one. Loaded within the minute of its birth, a conversation would be overwritten by its own empty beginning and lost, so
-that minute is waited out. And the empty beginning that a load leaves is swept at the next start, with all files of that
-conversation: it is removed before.
+one. Loaded within the minute of its birth, a conversation would be overwritten by its own empty beginning and lost: its
+file is given the name of the minute before. And the empty beginning that a load leaves is swept at the next start, with
+all files of that conversation: it is removed before.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -24,7 +24,8 @@ from remuda.agents import Launch, Retry
 from remuda.agents.books import Kept, Page
 from remuda.domain.state import Usage
 
-MINUTE = 60.0
+MINUTE = timedelta(minutes=1)
+NAMED = "%Y-%m-%dT%H-%M"
 _ANSWERED = re.compile(rb'"type"\s*:\s*"gemini"')
 
 
@@ -86,12 +87,19 @@ def _usage(used: _Tokens) -> Usage:
     )
 
 
-def before_resume(launch: Launch, now: datetime | None = None) -> float:
-    """Seconds until the conversation may be loaded without harm."""
+def before_resume(launch: Launch, now: datetime | None = None) -> None:
+    """See to it that the conversation can be loaded without harm."""
     now = now or datetime.now(UTC)
-    born_now = f"-{now:%Y-%m-%dT%H-%M}-"
-    young = any(born_now in path.name for path in _swept(files_of(home_of(launch), launch.resume)))
-    return MINUTE - now.second - now.microsecond / 1e6 if young else 0.0
+    for path in _swept(files_of(home_of(launch), launch.resume)):
+        if f"-{now:{NAMED}}-" in path.name:
+            path.rename(_free_name(path, now))
+
+
+def _free_name(path: Path, minute: datetime) -> Path:
+    """By the last minute before this one of which there is no file."""
+    before = minute - MINUTE
+    earlier = path.with_name(path.name.replace(f"{minute:{NAMED}}", f"{before:{NAMED}}"))
+    return _free_name(earlier, before) if earlier.exists() else earlier
 
 
 def _swept(files: Sequence[Path]) -> Sequence[Path]:

@@ -56,7 +56,7 @@ class Quirks:
     tool_in_id: Pattern | None = None  # finds the tool's name in the id of its call
     replays_late: bool = False  # the history of a loaded session comes after the answer that it is loaded
     books: Callable[[Launch], Books] | None = None  # of its own, which tell each call where its protocol does not
-    before_resume: Callable[[Launch], float] | None = None  # sees to its files; gives the seconds to wait then
+    before_resume: Callable[[Launch], None] | None = None  # sees to its files, so that nothing is lost by it
     notices: str = ""  # the method of its own notices, which are read as updates of the session too
 
     @property

@@ -124,9 +124,10 @@ def test_a_gentle_end_asks_in_the_protocol_before_it_signals(tmp_path: Path) -> 
     async def story() -> list[str]:
         ears = Ears()
         code = (
-            "import signal, sys\n"
-            "signal.signal(15, lambda *_: print('signalled', flush=True))\n"
+            "import os, signal, sys, time\n"
+            "signal.signal(15, lambda *_: (print('signalled', flush=True), os._exit(0)))\n"
             "for line in sys.stdin: print('heard', line.strip(), flush=True)\n"
+            "time.sleep(600)\n"  # the end of its input comes in the same moment, and is no reason to leave
         )
         child = await start(tmp_path, *python(code), ears=ears)
 

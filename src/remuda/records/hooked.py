@@ -129,7 +129,7 @@ def _during(repository: Repository, turn: OpenTurn, agent: str, kind: str, paylo
     if more.get("transcript"):
         from remuda.records.transcripts import used
 
-        awaited = told if payload.get("hook_event_name") == "Stop" and agent == "claude" else ""
+        awaited = told if kind == "completed" and agent == "claude" else ""
         said |= used(str(more["transcript"]), int(more["offset"]), awaited)
     end(turn, kind, **said)
     finish_later(repository)

@@ -1,6 +1,5 @@
 """Agents over HTTP: make them, write to them, tell them what to do."""
 
-import time
 from collections.abc import Callable
 
 import msgspec
@@ -13,9 +12,9 @@ from remuda.domain.errors import Refused, RemudaError
 from remuda.domain.events import MessageQueued
 from remuda.domain.ledger import Limits
 from remuda.domain.state import Sender
-from remuda.runtime.runtime import Caller, Runtime
-from remuda.views.agent import Detail, detail
-from remuda.web.door import answer, body_of, caller_of, order_of, runtime_of
+from remuda.runtime.runtime import Caller
+from remuda.views.agent import Detail
+from remuda.web.door import agent_now, answer, body_of, caller_of, order_of, runtime_of
 
 
 class SpawnBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,7 +69,7 @@ async def spawn_agent(request: Request) -> Response:
             await runtime.send(name, body.message, caller=caller, order=f"{order}-message" if order else "")
         except RemudaError as error:
             raise type(error)(f"{name} was spawned, but its message was not taken: {error.message}") from error
-    return answer(_detail(runtime, name), 201)
+    return answer(agent_now(runtime, name), 201)
 
 
 def _parent(caller: Caller) -> str:
@@ -85,7 +84,7 @@ async def send_message(request: Request) -> Response:
     accepted = await runtime.send(name, body.text, caller=caller, order=order)
     queued = [event for event in accepted.events if isinstance(event, MessageQueued)]
     message_id = queued[0].message.id if queued else order
-    return answer(MessageAnswer(message_id, accepted.seq, _detail(runtime, name)), 202)
+    return answer(MessageAnswer(message_id, accepted.seq, agent_now(runtime, name)), 202)
 
 
 Make = Callable[[str, str], Command]
@@ -107,11 +106,7 @@ async def tell_agent(request: Request) -> Response:
     name = request.path_params["name"]
     make = TOLD[request.url.path.rpartition("/")[2]]
     await runtime.submit(make(name, body.why), order=order)
-    return answer(_detail(runtime, name))
-
-
-def _detail(runtime: Runtime, name: str) -> Detail:
-    return detail(runtime.agent(name), time.time(), runtime.loop.shown.agents)
+    return answer(agent_now(runtime, name))
 
 
 ROUTES = [

@@ -1,6 +1,7 @@
 """What every endpoint shares: who is asking, what they ask, and how answers and refusals look."""
 
 import asyncio
+import time
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ from starlette.responses import Response
 
 from remuda.domain.errors import Invalid, RemudaError
 from remuda.runtime.runtime import Caller, Runtime
+from remuda.views.agent import Detail, detail
 
 LARGEST_BODY = 4 << 20
 LONGEST_KEY = 200
@@ -69,6 +71,11 @@ class TooLarge(Invalid):
 
 
 # --- answers ---
+
+
+def agent_now(runtime: Runtime, name: str) -> Detail:
+    """An agent as it is when something was done to it."""
+    return detail(runtime.agent(name), time.time(), runtime.loop.shown.agents)
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True):

@@ -17,9 +17,8 @@ from remuda.domain.trigger_commands import AN_HOUR, BuryAgent, FireTrigger, Give
 from remuda.domain.verdict import below
 from remuda.runtime.bodies import body_of as body_from
 from remuda.runtime.runtime import Caller, Runtime
-from remuda.views.agent import Detail, detail
 from remuda.views.body import body_text
-from remuda.web.door import answer, body_of, caller_of, order_of, runtime_of, text_answer
+from remuda.web.door import agent_now, answer, body_of, caller_of, order_of, runtime_of, text_answer
 
 LONGEST_WORD = LONGEST_REASON - 100  # with who says so
 
@@ -61,10 +60,6 @@ def _check_may(runtime: Runtime, caller: Caller, name: str) -> None:
         raise Refused(f"{caller.author} may not judge {name}; the user, the coordinator and those above it may")
 
 
-def _detail(runtime: Runtime, name: str) -> Detail:
-    return detail(runtime.agent(name), time.time(), runtime.loop.shown.agents)
-
-
 async def fire_trigger(request: Request) -> Response:
     caller, order, runtime = caller_of(request), order_of(request), runtime_of(request)
     name = request.path_params["name"]
@@ -73,7 +68,7 @@ async def fire_trigger(request: Request) -> Response:
     check_text("the evidence", body.evidence, longest=LONGEST_WORD)
     evidence = f"{caller.author} says so: {body.evidence}"
     await runtime.submit(FireTrigger(name, body.trigger, evidence, "word"), order=order)
-    return answer(_detail(runtime, name))
+    return answer(agent_now(runtime, name))
 
 
 async def give_verdict(request: Request) -> Response:
@@ -97,7 +92,7 @@ async def give_verdict(request: Request) -> Response:
         budget=Limits(body.tokens, body.nanousd, body.turns, body.milliseconds),
     )
     await runtime.submit(command, order=order)
-    return answer(_detail(runtime, name))
+    return answer(agent_now(runtime, name))
 
 
 async def show_body(request: Request) -> Response:
